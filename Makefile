@@ -1,0 +1,48 @@
+# Everything a person does with this repository. `make help` lists it.
+
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  = -s -w -X postern/proxy/cli.Version=$(VERSION)
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build the static binary bin/postern
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/postern .
+
+.PHONY: run
+run: build ## start Postern on its embedded spool and deliver a first postback that you can see
+	./bin/postern run --dev --hello
+
+.PHONY: demo
+demo: build ## watch a few hundred postbacks meet a receiver that is slow, fails, throttles and comes back
+	./bin/postern demo
+
+.PHONY: test
+test: lint ## run every test, with the race detector
+	$(GO) test -race -timeout 9m ./...
+
+.PHONY: lint
+lint: ## gofmt, go vet, staticcheck, module sums
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) mod verify
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME (default 20s)
+	@for target in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \
+		dir=$$(grep -rlE "^func $$target\(" --include='*_test.go' . | head -1 | xargs dirname); \
+		echo "$$target in $$dir"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $${FUZZTIME:-20s} $$dir || exit 1; done
+
+.PHONY: bench
+bench: ## measure throughput, latency and memory beside references, in one run
+	$(GO) run ./proxy/bench
+
+.PHONY: clean
+clean: ## remove what was built; a spool in postern-data stays
+	rm -rf bin

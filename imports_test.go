@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport is the table of who may import whom inside the module. A package that is not in it may be imported by its
+// own children and parent's tests only; adding a row, or a name to a row, is a decision about the architecture.
+// A trailing /... stands for the package and everything below it.
+var mayImport = map[string][]string{
+	"postern":                  {"postern/proxy/cli"},
+	"postern/configs":          {"postern/proxy/target"},
+	"postern/limiter":          {"postern/limiter/breaker", "postern/limiter/bucket"},
+	"postern/limiter/breaker":  {},
+	"postern/limiter/bucket":   {},
+	"postern/limiter/quantile": {},
+
+	"postern/spool":                   {"postern/spool/internal/..."},
+	"postern/spool/internal/disk":     {},
+	"postern/spool/internal/layout":   {},
+	"postern/spool/internal/pagefile": {},
+	"postern/spool/spooltest":         {"postern/spool"},
+
+	// The leaves: pure, or as good as, and open to everybody under proxy.
+	"postern/proxy/target":   {},
+	"postern/proxy/retry":    {},
+	"postern/proxy/problem":  {},
+	"postern/proxy/guard":    {"postern/proxy/problem"},
+	"postern/proxy/findings": {},
+
+	// The parts: none imports another; only app joins them.
+	"postern/proxy/ingest":    {"postern/spool", "postern/proxy/target", "postern/proxy/problem", "postern/proxy/guard"},
+	"postern/proxy/scheduler": {"postern/spool", "postern/limiter/...", "postern/proxy/retry"},
+	"postern/proxy/delivery":  {"postern/spool", "postern/proxy/target", "postern/proxy/retry"},
+	"postern/proxy/egress":    {"postern/proxy/target"},
+	"postern/proxy/admin":     {"postern/spool", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/findings", "postern/proxy/target"},
+	"postern/proxy/telemetry": {},
+	"postern/proxy/client":    {},
+
+	"postern/proxy/app": {
+		"postern/configs", "postern/spool", "postern/limiter/...", "postern/proxy/ingest", "postern/proxy/scheduler",
+		"postern/proxy/delivery", "postern/proxy/egress", "postern/proxy/admin", "postern/proxy/telemetry",
+		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem",
+	},
+	"postern/proxy/cli": {
+		"postern/configs", "postern/spool", "postern/proxy/app", "postern/proxy/client", "postern/proxy/cli/...",
+		"postern/proxy/findings",
+	},
+	"postern/proxy/cli/term": {},
+	"postern/proxy/demo":     {"postern/proxy/app", "postern/proxy/client", "postern/configs", "postern/proxy/cli/term"},
+	"postern/proxy/e2e":      {},
+	"postern/proxy/bench":    {"postern/spool"},
+}
+
+// oneDoor names the packages that alone may import a technology.
+var oneDoor = map[string][]string{
+	"go.etcd.io/bbolt":                      {"postern/spool"},
+	"go.etcd.io/bbolt/errors":               {"postern/spool"},
+	"github.com/VictoriaMetrics/metrics":    {"postern/proxy/telemetry"},
+	"github.com/hashicorp/go-retryablehttp": {"postern/proxy/delivery"},
+	"github.com/alecthomas/kong":            {"postern/proxy/cli"},
+	"github.com/goccy/go-yaml":              {"postern/configs"},
+	"golang.org/x/time/rate":                {"postern/limiter/bucket"},
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func TestImports(t *testing.T) {
+	for _, p := range packages(t) {
+		allowed, known := mayImport[p.ImportPath]
+		if !known {
+			t.Errorf("%s is not in the table mayImport: add a row for it", p.ImportPath)
+		}
+		for _, imported := range p.Imports {
+			if strings.HasPrefix(imported, "postern") && !slices.ContainsFunc(allowed, matches(imported)) {
+				t.Errorf("%s may not import %s", p.ImportPath, imported)
+			}
+			if doors, ok := oneDoor[imported]; ok && !slices.Contains(doors, p.ImportPath) {
+				t.Errorf("%s imports %s, which only %v may", p.ImportPath, imported, doors)
+			}
+		}
+	}
+}
+
+func matches(imported string) func(string) bool {
+	return func(row string) bool {
+		below, tree := strings.CutSuffix(row, "/...")
+		return row == imported || tree && (imported == below || strings.HasPrefix(imported, below+"/"))
+	}
+}

@@ -1,0 +1,176 @@
+package scheduler
+
+import (
+	"time"
+
+	"postern/limiter"
+	"postern/limiter/quantile"
+	"postern/spool"
+)
+
+// line is what the scheduler knows of one endpoint. It belongs to the goroutine of Run.
+type line struct {
+	s          *Scheduler
+	name       string
+	policy     Policy
+	configured bool
+	gate       *limiter.Gate
+	window     *quantile.Window
+	lastP95    time.Time
+
+	// fresh holds leases straight from their commit, in order; backlog those read back from disk.
+	fresh, backlog queue
+	// diskDue is when the earliest event that is only on disk is due; zero: there is none that we know of.
+	diskDue time.Time
+
+	inFlight, freshInFlight int
+	turn                    bool // alternates where there is but one slot
+	reserving               bool // a reservation is on its way to the disk
+
+	queued   bool      // in Scheduler.ready
+	crowded  bool      // in Scheduler.crowded
+	wake     time.Time // in Scheduler.timers, where index >= 0
+	index    int
+	lastUsed time.Time
+}
+
+// line finds or makes the line of an endpoint.
+func (s *Scheduler) line(name string) *line {
+	if l, ok := s.lines[name]; ok {
+		return l
+	}
+	now := time.Now()
+	l := &line{s: s, name: name, index: -1, window: s.cfg.Windows.Window(), lastUsed: now}
+	l.policy, l.configured = s.cfg.Policies.Policy(name)
+	l.gate = limiter.New(l.policy.Limiter, now)
+	s.lines[name] = l
+	return l
+}
+
+// takeFresh keeps a fresh lease in memory while its endpoint keeps up and memory allows. Else it goes back: the event
+// is on disk and is read again in its turn.
+func (l *line) takeFresh(lease *spool.Lease) {
+	size := int64(len(lease.Event.Body))
+	if l.fresh.len() >= l.freshLimit() || l.s.freshBytes+size > l.s.cfg.MemoryBytes || l.s.stopping {
+		l.s.cfg.Store.Release(lease)
+		l.dueOnDisk(lease.Event.AcceptedAt)
+		return
+	}
+	l.s.freshBytes += size
+	l.fresh.push(lease)
+}
+
+// freshLimit is how many fresh events a line may hold: a few rounds of its slots, so that one endpoint that falls
+// behind does not fill the memory that all share.
+func (l *line) freshLimit() int { return 64 + 8*l.policy.Limiter.Concurrency }
+
+// dueOnDisk notes that an event which is not in memory is due at this time.
+func (l *line) dueOnDisk(at time.Time) {
+	if at.IsZero() {
+		return
+	}
+	if l.diskDue.IsZero() || at.Before(l.diskDue) {
+		l.diskDue = at
+	}
+}
+
+// waiting tells whether something could be tried now.
+func (l *line) waiting(now time.Time) bool {
+	return l.fresh.len() > 0 || l.backlog.len() > 0 || l.diskReady(now)
+}
+
+func (l *line) diskReady(now time.Time) bool { return !l.diskDue.IsZero() && !l.diskDue.After(now) }
+
+// letGo gives back everything that the line holds in memory: its endpoint is stopped for longer than memory should be
+// used for it.
+func (l *line) letGo() {
+	for _, q := range []*queue{&l.fresh, &l.backlog} {
+		for q.len() > 0 {
+			lease := l.pop(q)
+			l.s.cfg.Store.Release(lease)
+			l.dueOnDisk(dueTime(lease))
+		}
+	}
+}
+
+func dueTime(lease *spool.Lease) time.Time {
+	switch {
+	case !lease.Progress.NextAttempt.IsZero():
+		return lease.Progress.NextAttempt
+	case !lease.Event.NotBefore.IsZero():
+		return lease.Event.NotBefore
+	}
+	return lease.Event.AcceptedAt
+}
+
+func (l *line) pop(q *queue) *spool.Lease {
+	lease := q.pop()
+	if q == &l.fresh {
+		l.s.freshBytes -= int64(len(lease.Event.Body))
+	}
+	return lease
+}
+
+// choose picks the queue that the next attempt is taken from, or nil where there is nothing that a slot may be given
+// to. New events have up to a quarter of the slots before the backlog, and an eighth that the backlog never takes.
+func (l *line) choose(now time.Time) *queue {
+	slots := l.policy.Limiter.Concurrency
+	l.fill(now)
+	fresh, backlog := l.fresh.len() > 0, l.backlog.len() > 0
+	switch {
+	case fresh && backlog && slots == 1:
+		l.turn = !l.turn
+		if l.turn {
+			return &l.fresh
+		}
+		return &l.backlog
+	case fresh && (!backlog || l.freshInFlight < max(1, slots/4)):
+		return &l.fresh
+	case backlog && (slots == 1 || l.inFlight-l.freshInFlight < slots-max(1, slots/8)):
+		return &l.backlog
+	case fresh:
+		return &l.fresh
+	}
+	return nil
+}
+
+// fill reads the next due events from disk when the line has used up what it read before.
+func (l *line) fill(now time.Time) {
+	if l.backlog.len() > 0 || !l.diskReady(now) {
+		return
+	}
+	leases, next, err := l.s.cfg.Store.Lease(l.name, now, readAhead, readAheadBytes)
+	if err != nil {
+		l.s.cfg.Logger.Error("reading waiting events failed; trying again in a second", "endpoint", l.name, "error", err)
+		next = now.Add(time.Second)
+	}
+	l.diskDue = next
+	for _, lease := range leases {
+		l.backlog.push(lease)
+	}
+}
+
+// queue is a first-in-first-out list of leases that reuses its memory.
+type queue struct {
+	items []*spool.Lease
+	head  int
+}
+
+func (q *queue) len() int { return len(q.items) - q.head }
+
+func (q *queue) push(l *spool.Lease) { q.items = append(q.items, l) }
+
+func (q *queue) pop() *spool.Lease {
+	l := q.items[q.head]
+	q.items[q.head] = nil
+	q.head++
+	switch {
+	case q.head == len(q.items):
+		q.items, q.head = q.items[:0], 0
+	case q.head > 256 && q.head*2 > len(q.items):
+		n := copy(q.items, q.items[q.head:])
+		clear(q.items[n:])
+		q.items, q.head = q.items[:n], 0
+	}
+	return l
+}

@@ -1,0 +1,147 @@
+package scheduler
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"postern/limiter"
+	"postern/proxy/retry"
+	"postern/spool"
+)
+
+// ended decides what follows an attempt and hands it to the spool.
+func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o Outcome) {
+	now := time.Now()
+	l.lastUsed = now
+	s.uncrowd()
+	defer s.enqueue(l)
+	if o.Cut {
+		s.report(l, permit, limiter.Outcome{Kind: limiter.Neutral, Unsent: o.Unsent}, now)
+		s.cfg.Store.Release(lease)
+		l.dueOnDisk(dueTime(lease))
+		return
+	}
+	if o.Sampled {
+		l.sample(now, o.Attempt.Duration)
+	}
+	d := s.decide(l, lease, o, now)
+	changed := s.report(l, permit, gateOutcome(l.policy.Retry, o, d), now)
+	if d.Reason == spool.ReasonGone && l.policy.Named {
+		l.gate.Pause("the receiver answered 410 Gone", now)
+		changed = true
+	}
+	result := spool.Result{Attempt: &o.Attempt, Verdict: d.verdict(), NextAttempt: now.Add(d.Delay), Reason: d.Reason, Answer: o.Answer}
+	if changed {
+		result.EndpointState = l.gate.State()
+		s.cfg.Observer.Changed(l.name, l.gate.Snapshot(now))
+	}
+	s.finish(l, lease, result, o)
+}
+
+// decision is retry's, with the spool's words.
+type decision struct{ retry.Decision }
+
+func (d decision) verdict() spool.Verdict {
+	switch d.Verdict {
+	case retry.Delivered:
+		return spool.VerdictDelivered
+	case retry.Again:
+		return spool.VerdictRetry
+	}
+	return spool.VerdictDead
+}
+
+// decide asks package retry. A break on a kept-alive connection that the receiver had closed already is tried again at
+// once: the receiver never saw that request, and waiting for it would punish the event for our connection reuse.
+func (s *Scheduler) decide(l *line, lease *spool.Lease, o Outcome, now time.Time) decision {
+	d := retry.Decide(l.policy.Retry, retry.Input{
+		Class: o.Class, Status: o.Attempt.StatusCode,
+		Charged: lease.Progress.Charged + 1, MaxAttempts: lease.Event.MaxAttempts,
+		Since: lease.Progress.Since, TTL: lease.Event.TTL, Now: now,
+		RetryAfter: o.RetryAfter, HasRetryAfter: o.HasRetryAfter, Rand: rand.Int64N,
+	})
+	if o.Stale && d.Verdict == retry.Again {
+		d.Delay = 0
+	}
+	return decision{d}
+}
+
+// gateOutcome says how the limiter is to take an outcome (contract section 3).
+func gateOutcome(p retry.Policy, o Outcome, d decision) limiter.Outcome {
+	kind := limiter.Cleared
+	status := o.Attempt.StatusCode
+	switch {
+	case o.Class == "":
+		kind = limiter.Success
+	case o.Stale, o.Class == retry.ClassBlocked, o.Class == retry.ClassInvalid:
+		kind = limiter.Neutral
+	case status == 429:
+		return limiter.Outcome{Kind: limiter.Throttled, Wait: throttleWait(p, o, d), Unsent: o.Unsent}
+	case d.Outcome == retry.Transient, status == 401, status == 403, status == 404:
+		kind = limiter.Failure
+	}
+	return limiter.Outcome{Kind: kind, Unsent: o.Unsent}
+}
+
+// throttleWait is how long a 429 stops the whole endpoint: what Retry-After asks for within its cap; where the answer
+// names no time, as long as its own event waits, so that a backlog is not burnt on an endpoint that said "too many".
+func throttleWait(p retry.Policy, o Outcome, d decision) time.Duration {
+	if o.HasRetryAfter {
+		return min(o.RetryAfter, p.MaxRetryAfter)
+	}
+	return d.Delay
+}
+
+func (s *Scheduler) report(l *line, permit limiter.Permit, o limiter.Outcome, now time.Time) (changed bool) {
+	return l.gate.Report(permit, o, now)
+}
+
+// expired gives up an event whose TTL passed while it waited.
+func (s *Scheduler) expired(l *line, lease *spool.Lease, now time.Time) bool {
+	ttl := lease.Event.TTL
+	if ttl <= 0 || now.Before(lease.Progress.Since.Add(ttl)) {
+		return false
+	}
+	s.finish(l, lease, spool.Result{Verdict: spool.VerdictDead, Reason: spool.ReasonExpired}, Outcome{})
+	return true
+}
+
+// finish writes a result, and tells of it once it is on disk.
+func (s *Scheduler) finish(l *line, lease *spool.Lease, r spool.Result, o Outcome) {
+	s.unrecorded++
+	r.Done = func(err error) {
+		s.box.post(func() {
+			s.unrecorded--
+			if err == nil {
+				s.recorded(l, lease, r, o)
+			}
+		})
+	}
+	s.cfg.Store.Finish(lease, r)
+}
+
+func (s *Scheduler) recorded(l *line, lease *spool.Lease, r spool.Result, o Outcome) {
+	told := Told{Lease: lease, Outcome: o, Verdict: r.Verdict, Reason: r.Reason, Recorded: time.Now()}
+	if r.Verdict == spool.VerdictRetry {
+		told.Next = r.NextAttempt
+		l.dueOnDisk(r.NextAttempt)
+		s.enqueue(l)
+	}
+	if r.Attempt != nil {
+		told.Result = retry.Judge(l.policy.Retry, o.Class, o.Attempt.StatusCode)
+	}
+	s.cfg.Observer.Told(told)
+}
+
+// p95Every is how often the slow threshold's p95 is taken anew: often enough to notice, too seldom to cost.
+const p95Every = time.Second
+
+func (l *line) sample(now time.Time, d time.Duration) {
+	l.window.Add(now, d)
+	if now.Sub(l.lastP95) < p95Every {
+		return
+	}
+	l.lastP95 = now
+	summary := l.window.Quantiles(now)
+	l.gate.SetLatency(summary.P95, summary.Count)
+}

@@ -1,0 +1,176 @@
+package scheduler
+
+import (
+	"time"
+
+	"postern/limiter"
+	"postern/spool"
+)
+
+// free is how many more attempts may start, all endpoints together.
+func (s *Scheduler) free() int { return s.cfg.Concurrency - s.inFlight }
+
+// pump starts what may be started now, line by line in turn. It returns how long to wait before looking again where
+// the disk is what stands in the way.
+func (s *Scheduler) pump(now time.Time) (pause time.Duration) {
+	if s.stopping {
+		return 0
+	}
+	if !s.cfg.Store.Writable() {
+		return unwritablePause
+	}
+	for len(s.ready) > 0 && s.free() > 0 && s.unrecorded < s.cfg.Unrecorded {
+		l := s.ready[0]
+		s.ready[0] = nil
+		s.ready = s.ready[1:]
+		l.queued = false
+		if s.serve(l, now) {
+			s.enqueue(l)
+		}
+	}
+	if len(s.ready) == 0 {
+		s.ready = nil
+	}
+	s.sweep(now)
+	return 0
+}
+
+// serve gives one line its turn. It tells whether the line would have gone on; otherwise it has set the line's alarm,
+// or an outcome will bring it back.
+func (s *Scheduler) serve(l *line, now time.Time) (more bool) {
+	for range quantum {
+		if !l.configured || !l.waiting(now) {
+			s.rest(l, now)
+			return false
+		}
+		decision := l.gate.Ask(now, l.inFlight)
+		if !decision.Allow {
+			s.hold(l, decision, now)
+			return false
+		}
+		if !l.roomFor() {
+			s.crowd(l)
+			return false
+		}
+		q := l.choose(now)
+		if q == nil {
+			s.rest(l, now)
+			return false
+		}
+		lease := l.pop(q)
+		if s.expired(l, lease, now) {
+			continue
+		}
+		permit, ok := l.gate.Take(now, l.inFlight)
+		if !ok {
+			s.cfg.Store.Release(lease)
+			l.dueOnDisk(dueTime(lease))
+			return true
+		}
+		s.start(l, lease, permit, q == &l.fresh)
+	}
+	return true
+}
+
+// roomFor holds a line to its own concurrency and to a share of what is free: the more slots are taken, the fewer one
+// endpoint may hold, so that many slow endpoints together never leave a healthy one without a slot. This is the
+// dynamic threshold known from switches that share one buffer between ports.
+func (l *line) roomFor() bool {
+	return l.inFlight < l.policy.Limiter.Concurrency && (l.inFlight < l.s.free() || l.inFlight == 0)
+}
+
+// crowd remembers a line that could go on if others held fewer slots.
+func (s *Scheduler) crowd(l *line) {
+	if l.inFlight < l.policy.Limiter.Concurrency && !l.crowded {
+		l.crowded = true
+		s.crowded = append(s.crowded, l)
+	}
+}
+
+// uncrowd makes those lines ready again, now that a slot was given back.
+func (s *Scheduler) uncrowd() {
+	for i, l := range s.crowded {
+		l.crowded = false
+		s.enqueue(l)
+		s.crowded[i] = nil
+	}
+	s.crowded = s.crowded[:0]
+}
+
+// rest sets the alarm for the line's next event on disk. Nothing is due now.
+func (s *Scheduler) rest(l *line, now time.Time) {
+	if l.configured && !l.diskDue.IsZero() && l.diskDue.After(now) {
+		s.setWake(l, l.diskDue)
+	}
+	if !l.configured {
+		l.letGo()
+	}
+}
+
+// hold does what the gate's refusal asks for.
+func (s *Scheduler) hold(l *line, d limiter.Decision, now time.Time) {
+	switch {
+	case d.Reserve > 0:
+		s.reserve(l, d.Reserve, now)
+	case !d.At.IsZero():
+		s.setWake(l, d.At)
+	}
+	if d.Reason != limiter.ReasonConcurrency && d.Reserve == 0 && (d.At.IsZero() || d.At.Sub(now) > time.Second) {
+		l.letGo()
+	}
+}
+
+// reserve writes down that the next sends are about to leave, before they do.
+func (s *Scheduler) reserve(l *line, n int, now time.Time) {
+	if l.reserving {
+		return
+	}
+	l.reserving = true
+	s.cfg.Store.SaveEndpointState(l.name, l.gate.Reserve(n, now), func(err error) {
+		s.box.post(func() {
+			l.reserving = false
+			if err == nil {
+				l.gate.Reserved(n, time.Now())
+				s.enqueue(l)
+				return
+			}
+			s.setWake(l, time.Now().Add(unwritablePause))
+		})
+	})
+}
+
+// start sends a lease on its way.
+func (s *Scheduler) start(l *line, lease *spool.Lease, permit limiter.Permit, fresh bool) {
+	tried := lease.Progress.Attempts > 0
+	s.count(l, lease, fresh, tried, 1)
+	attempt := Attempt{Lease: lease, Number: lease.Progress.Attempts + 1}
+	if len(l.policy.Limiter.Limits) > 0 {
+		attempt.Wrote = func(at time.Time) { s.box.post(func() { l.gate.Left(permit, at) }) }
+	}
+	s.running.Go(func() {
+		outcome := s.cfg.Sender.Send(s.sending, attempt)
+		s.box.post(func() {
+			s.count(l, lease, fresh, tried, -1)
+			s.ended(l, lease, permit, outcome)
+		})
+	})
+}
+
+// count keeps the numbers of what is in flight.
+func (s *Scheduler) count(l *line, lease *spool.Lease, fresh, tried bool, by int) {
+	s.inFlight += by
+	l.inFlight += by
+	if fresh {
+		l.freshInFlight += by
+	}
+	if tried {
+		s.inFlightFailed.Add(int64(by))
+	} else {
+		s.inFlightPending.Add(int64(by))
+	}
+	if by > 0 {
+		s.started.Store(lease.Event.Seq, struct{}{})
+	} else {
+		s.started.Delete(lease.Event.Seq)
+	}
+}
