@@ -1,0 +1,124 @@
+package telemetry
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/VictoriaMetrics/metrics"
+)
+
+// Source is asked for the state of things at every scrape. It must answer fast and from any goroutine.
+type Source interface{ Gauges() Gauges }
+
+// SourceFunc makes a Source of a function.
+type SourceFunc func() Gauges
+
+// Gauges calls f.
+func (f SourceFunc) Gauges() Gauges { return f() }
+
+// BreakerState is the value of postern_breaker_state.
+type BreakerState int
+
+// The states of a breaker, as numbers: higher is worse.
+const (
+	BreakerClosed   BreakerState = 0
+	BreakerHalfOpen BreakerState = 1
+	BreakerOpen     BreakerState = 2
+)
+
+// ParseBreakerState reads the words that the API and the tables use; any other word is taken for closed.
+func ParseBreakerState(word string) BreakerState {
+	switch word {
+	case "half_open":
+		return BreakerHalfOpen
+	case "open":
+		return BreakerOpen
+	}
+	return BreakerClosed
+}
+
+// EndpointGauges is the state of one endpoint.
+type EndpointGauges struct {
+	Endpoint string
+	Breaker  BreakerState
+	Paused   bool
+}
+
+// Gauges is a snapshot of the state of things. The counts of events are exclusive: an event in flight is counted as
+// that alone.
+type Gauges struct {
+	Pending, InFlight, Failed, Delivered, DeadLetter int64
+	// OldestPending is the age of the oldest event that was never tried; zero where there is none.
+	OldestPending time.Duration
+	SpoolBytes    int64
+	// SalvageLost, HistoryDropped and SetAside are records lost by salvage, rows dropped for room, and records that
+	// could not be decoded, since the spool was made.
+	SalvageLost, HistoryDropped, SetAside int64
+	Endpoints                             []EndpointGauges
+	// SyncLag is the age of the oldest row that waits for the central store. SyncRejected counts rows set aside
+	// because the store refused them.
+	SyncLag      time.Duration
+	SyncRejected int64
+}
+
+func (m *Metrics) writeGauges(page *bytes.Buffer, g Gauges) {
+	writeHead(page, "postern_events", gauge, "Events in the spool, by state.")
+	for _, row := range []struct {
+		state string
+		n     int64
+	}{
+		{"pending", g.Pending}, {"in_flight", g.InFlight}, {"failed", g.Failed},
+		{"delivered", g.Delivered}, {"dead_letter", g.DeadLetter},
+	} {
+		fmt.Fprintf(page, "postern_events%s %d\n", labels("state", row.state), row.n)
+	}
+	for _, row := range []struct {
+		name, kind, help string
+		v                float64
+	}{
+		{"postern_oldest_pending_seconds", gauge, "Age of the oldest event that was never tried.", max(g.OldestPending, 0).Seconds()},
+		{"postern_spool_bytes", gauge, "Size of the spool's files.", float64(g.SpoolBytes)},
+		{"postern_spool_salvage_lost_total", counter, "Records that salvaging a damaged spool could not read.", float64(g.SalvageLost)},
+		{"postern_spool_history_dropped_total", counter, "Rows of history dropped to stay within history_max_bytes.", float64(g.HistoryDropped)},
+		{"postern_spool_set_aside_total", counter, "Records that could not be decoded and were set aside.", float64(g.SetAside)},
+		{"postern_sync_lag_seconds", gauge, "Age of the oldest row that waits for the central store; 0 without sync.", max(g.SyncLag, 0).Seconds()},
+		{"postern_sync_rejected_rows_total", counter, "Rows that the central store refused and that were set aside.", float64(g.SyncRejected)},
+	} {
+		writeHead(page, row.name, row.kind, row.help)
+		metrics.WriteGaugeFloat64(page, row.name, row.v)
+	}
+	m.writeEndpointGauges(page, g.Endpoints)
+}
+
+// writeEndpointGauges shows the worst of the endpoints that share a label value: the page must not name a series twice.
+func (m *Metrics) writeEndpointGauges(page *bytes.Buffer, endpoints []EndpointGauges) {
+	if len(endpoints) == 0 {
+		return
+	}
+	var order []string
+	worst := make(map[string]EndpointGauges, len(endpoints))
+	for _, e := range endpoints {
+		key := labels("endpoint", m.endpoint(e.Endpoint).label)
+		seen, ok := worst[key]
+		if !ok {
+			order = append(order, key)
+		}
+		worst[key] = EndpointGauges{Breaker: max(seen.Breaker, e.Breaker), Paused: seen.Paused || e.Paused}
+	}
+	writeHead(page, "postern_breaker_state", gauge, "State of the endpoint's breaker: 0 closed, 1 half_open, 2 open.")
+	for _, key := range order {
+		fmt.Fprintf(page, "postern_breaker_state%s %d\n", key, worst[key].Breaker)
+	}
+	writeHead(page, "postern_endpoint_paused", gauge, "1 where the endpoint is paused, by a person or by a 410 answer.")
+	for _, key := range order {
+		fmt.Fprintf(page, "postern_endpoint_paused%s %d\n", key, btoi(worst[key].Paused))
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
