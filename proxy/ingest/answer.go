@@ -1,0 +1,109 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"postern/spool"
+)
+
+// writeAccepted answers 202, or 200 for a duplicate, with the event that is in the spool.
+func writeAccepted(w http.ResponseWriter, status int, res spool.AppendResult) {
+	body := make([]byte, 0, 128)
+	body = append(body, `{"id":`...)
+	body = appendJSON(body, res.ID)
+	body = append(body, `,"endpoint":`...)
+	body = appendJSON(body, res.Endpoint)
+	body = append(body, `,"state":"`...)
+	body = append(body, max(res.State, spool.StatePending).String()...)
+	body = append(body, `","duplicate":`...)
+	body = strconv.AppendBool(body, res.Duplicate)
+	body = append(body, '}')
+	h := w.Header()
+	h["Content-Type"] = jsonType
+	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	h["Postern-Event-Id"] = []string{res.ID}
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that left has its event on disk all the same
+}
+
+var jsonType = []string{"application/json"}
+
+// appendJSON appends a string literal. IDs and origins need no escapes; an endpoint's name might.
+func appendJSON(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
+			return appendEscaped(dst, s)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}
+
+func appendEscaped(dst []byte, s string) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string can always be encoded
+	return append(dst, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
+}
+
+// await waits for the first attempt's end; ok tells that the answer is one to pass on.
+func (h *Handler) await(w http.ResponseWriter, r *http.Request, first <-chan Answer, wait time.Duration) (Answer, bool) {
+	if wait > 0 {
+		// The deadline was for the request, which is here. Left in force, it would look like a client that leaves.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case answer, ok := <-first:
+		return answer, ok && answer.Delivered && !answer.TooBig && answer.Status >= 200 && answer.Status <= 599
+	case <-timer.C:
+	case <-r.Context().Done():
+	case <-h.stopping:
+	}
+	return Answer{}, false
+}
+
+// writeAnswer passes the receiver's answer on, without the headers that were for its connection with Postern.
+func writeAnswer(w http.ResponseWriter, method, id string, answer Answer) {
+	h := w.Header()
+	h["Content-Type"] = nil // keeps net/http from guessing one where the receiver sent none
+	var connection []string
+	length := ""
+	for _, field := range answer.Headers {
+		switch http.CanonicalHeaderKey(field.Name) {
+		case "Connection":
+			connection = append(connection, field.Value)
+		case "Content-Length":
+			length = field.Value
+		}
+	}
+	named := connectionNames(connection)
+	for _, field := range answer.Headers {
+		name := http.CanonicalHeaderKey(field.Name)
+		if !hopByHop(name) && !slices.Contains(named, name) {
+			h[name] = append(h[name], field.Value)
+		}
+	}
+	h["Preference-Applied"] = append(h["Preference-Applied"], "wait")
+	h["Postern-Event-Id"] = []string{id}
+	switch {
+	case answer.Status == http.StatusNoContent || answer.Status == http.StatusNotModified:
+		answer.Body = nil // RFC 9110, sections 15.3.5 and 15.4.5
+	case method != http.MethodHead:
+		h["Content-Length"] = []string{strconv.Itoa(len(answer.Body))}
+	case length != "":
+		h["Content-Length"] = []string{length} // what a GET would have got
+	}
+	w.WriteHeader(answer.Status)
+	if len(answer.Body) > 0 && method != http.MethodHead {
+		_, _ = w.Write(answer.Body)
+	}
+}
