@@ -346,3 +346,15 @@ func freeAddr(t testing.TB) string {
 	defer ln.Close()
 	return ln.Addr().String()
 }
+
+// reload sends SIGHUP and waits until the log tells what came of it.
+func (p *postern) reload() {
+	p.t.Helper()
+	told := func() int {
+		log := p.log.String()
+		return strings.Count(log, "configuration reloaded") + strings.Count(log, "the running configuration stays in force")
+	}
+	before := told()
+	p.signal(syscall.SIGHUP)
+	p.eventually(5*time.Second, "the reload to be told", func() bool { return told() > before })
+}

@@ -1,0 +1,160 @@
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Nothing wakes it: an event whose process was killed is delivered after the next start without new traffic, and its
+// attempt numbers go on.
+func TestKilledAfterTheFirstAttempt(t *testing.T) {
+	r := newReceiver(t, script(status(500), status(200)))
+	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { base_delay: 1s, max_delay: 1s } }\n")
+	id := p.accept("POST", "/"+r.url("/"), "x")
+	p.eventually(5*time.Second, "the first attempt to be recorded", func() bool {
+		var e event
+		p.api("GET", "events/"+id, "", &e)
+		return len(e.Attempts) == 1
+	})
+	p.kill()
+	p.start()
+	q := r.wait(2, 10*time.Second)[1]
+	if q.eventID() != id || q.Header.Get("Postern-Attempt") != "2" {
+		t.Errorf("second request: event %s attempt %s, want %s attempt 2", q.eventID(), q.Header.Get("Postern-Attempt"), id)
+	}
+}
+
+// SIGKILL at random moments under traffic: what got a 202 is delivered at least once, with its own ID; what was never
+// acknowledged is delivered at most as often as it was sent.
+func TestKilledAtRandomMoments(t *testing.T) {
+	r := newReceiver(t, nil)
+	p := startPostern(t, fast)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 1))
+	acknowledged := map[string]bool{}
+	for round := range 12 {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		stop := make(chan struct{})
+		for w := range 8 {
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					id := fmt.Sprintf("e-%d-%d-%d", round, w, i)
+					a, err := p.try("POST", "/"+r.url("/"), "body of "+id, "Postern-Event-Id: "+id)
+					if err != nil {
+						return
+					}
+					if a.Status == 202 {
+						mu.Lock()
+						acknowledged[id] = true
+						mu.Unlock()
+					}
+				}
+			})
+		}
+		wait := time.NewTimer(time.Duration(20+rnd.IntN(180)) * time.Millisecond)
+		<-wait.C
+		p.kill()
+		close(stop)
+		wg.Wait()
+		p.start()
+	}
+	p.eventually(30*time.Second, "every acknowledged event to arrive", func() bool {
+		seen := r.byEvent()
+		for id := range acknowledged {
+			if seen[id] == 0 {
+				return false
+			}
+		}
+		return true
+	})
+	for _, q := range r.requests() {
+		if want := "body of " + q.eventID(); string(q.Body) != want {
+			t.Fatalf("body %q, want %q", q.Body, want)
+		}
+	}
+	t.Logf("%d acknowledged, %d requests", len(acknowledged), len(r.requests()))
+	if len(acknowledged) < 100 {
+		t.Errorf("only %d events were acknowledged: the test did not test much", len(acknowledged))
+	}
+}
+
+func TestStopWhileTheReceiverIsDown(t *testing.T) {
+	addr := freeAddr(t)
+	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 50, base_delay: 200ms, max_delay: 500ms } }\n")
+	for range 50 {
+		p.accept("POST", "/http://"+addr+"/", "x")
+	}
+	if code := p.stop(10 * time.Second); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	r := newReceiverOn(t, addr, nil, nil)
+	p.start()
+	r.wait(50, 15*time.Second)
+	for id, n := range r.byEvent() {
+		if n != 1 {
+			t.Errorf("event %s came %d times", id, n)
+		}
+	}
+}
+
+// A deploy: what is on its way when the signal comes is finished, and nothing is sent twice.
+func TestStopWaitsForRunningAttempts(t *testing.T) {
+	r := newReceiver(t, script(reply{After: 300 * time.Millisecond}))
+	p := startPostern(t, fast)
+	for range 20 {
+		p.accept("POST", "/"+r.url("/"), "x")
+	}
+	r.wait(1, 5*time.Second)
+	if code := p.stop(10 * time.Second); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	p.start()
+	r.wait(20, 10*time.Second)
+	p.eventually(10*time.Second, "20 deliveries", func() bool {
+		var s struct{ Pending, Awaiting_retry, In_flight int }
+		p.api("GET", "status", "", &s)
+		return s.Pending+s.Awaiting_retry+s.In_flight == 0
+	})
+	if n := len(r.requests()); n != 20 {
+		t.Errorf("%d requests in all, want 20", n)
+	}
+}
+
+// An attempt that the stop cuts is not recorded, and its number is used again.
+func TestCutAttemptIsNotCharged(t *testing.T) {
+	r := newReceiver(t, script(reply{Hang: true}, status(200)))
+	p := startPostern(t, "shutdown_grace: 200ms\ntargets: { allow_private: true }\ndefaults: { timeout: 30s }\n")
+	id := p.accept("POST", "/"+r.url("/"), "x")
+	r.wait(1, 5*time.Second)
+	if code := p.stop(5 * time.Second); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	p.start()
+	if q := r.wait(2, 5*time.Second)[1]; q.Header.Get("Postern-Attempt") != "1" {
+		t.Errorf("attempt %s, want 1 again", q.Header.Get("Postern-Attempt"))
+	}
+	if e := p.waitState(id, "delivered", 5*time.Second); len(e.Attempts) != 1 {
+		t.Errorf("%d attempts recorded, want 1", len(e.Attempts))
+	}
+}
+
+func TestShutdownDelayKeepsTheDoorOpen(t *testing.T) {
+	r := newReceiver(t, nil)
+	p := startPostern(t, fast+"shutdown_delay: 2s\n")
+	p.signal(15)
+	p.accept("POST", "/"+r.url("/last"), "x")
+	r.wait(1, 5*time.Second)
+	if code := p.waitExit(10 * time.Second); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}

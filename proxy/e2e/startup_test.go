@@ -1,0 +1,172 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// failing starts a Postern that cannot start, and returns its exit code and what it said.
+func failing(t *testing.T, p *postern, limit time.Duration) (int, string) {
+	t.Helper()
+	p.launch()
+	code := p.waitExit(limit)
+	text := p.log.String()
+	if strings.Contains(text, "goroutine ") || strings.Contains(text, "panic") {
+		t.Errorf("a stack trace:\n%s", text)
+	}
+	return code, text
+}
+
+func TestSpoolInUse(t *testing.T) {
+	p := startPostern(t, fast)
+	second := newPostern(t, fast)
+	os.RemoveAll(filepath.Join(second.dir, "data"))
+	if err := os.Symlink(filepath.Join(p.dir, "data"), filepath.Join(second.dir, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := failing(t, second, 5*time.Second); code != 1 || !strings.Contains(text, "in use") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	for _, command := range []string{"check", "compact", "salvage"} {
+		_, stderr, code := p.run("spool", command, "--data", filepath.Join(p.dir, "data"))
+		if code != 1 || !strings.Contains(stderr, "in use") {
+			t.Errorf("spool %s on a live spool: exit code %d: %s", command, code, stderr)
+		}
+	}
+}
+
+func TestPortInUse(t *testing.T) {
+	p := startPostern(t, fast)
+	second := newPostern(t, fast)
+	second.ingest = p.ingest
+	second.configure(fast)
+	code, text := failing(t, second, 5*time.Second)
+	if code != 1 || !strings.Contains(text, strings.TrimPrefix(p.ingest, "http://")) || !strings.Contains(text, "listen") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+}
+
+func TestDataDirectoryCannotBeUsed(t *testing.T) {
+	p := newPostern(t, fast)
+	if err := os.WriteFile(filepath.Join(p.dir, "data"), []byte("a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := failing(t, p, 5*time.Second); code != 1 || !strings.Contains(text, "data") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+}
+
+func TestBadConfigurationExits2(t *testing.T) {
+	p := newPostern(t, "concurency: 3\n")
+	code, text := failing(t, p, 5*time.Second)
+	if code != 2 || !strings.Contains(text, "postern.yaml:3") || !strings.Contains(text, "concurrency") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+}
+
+func TestFilesArePrivate(t *testing.T) {
+	r := newReceiver(t, nil)
+	p := startPostern(t, fast)
+	p.accept("POST", "/"+r.url("/"), "x")
+	files, err := os.ReadDir(filepath.Join(p.dir, "data"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, files)
+	}
+	for _, f := range files {
+		if info, _ := f.Info(); info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s has mode %v", f.Name(), info.Mode())
+		}
+	}
+}
+
+// damage is one way in which a spool file goes bad.
+var damage = map[string]func([]byte) []byte{
+	"meta pages zeroed": func(b []byte) []byte { clear(b[:2*page]); return b },
+	"page 5 is FF": func(b []byte) []byte {
+		for i := range b[5*page : 6*page] {
+			b[5*page+i] = 0xff
+		}
+		return b
+	},
+	"cut to 60 %":       func(b []byte) []byte { return b[:len(b)*6/10] },
+	"page 2 over 3":     func(b []byte) []byte { copy(b[3*page:4*page], b[2*page:3*page]); return b },
+	"empty":             func(b []byte) []byte { return nil },
+	"another program's": func(b []byte) []byte { return []byte(strings.Repeat("not a spool\n", 4096)) },
+}
+
+const page = 4096
+
+func TestDamagedSpool(t *testing.T) {
+	for name, harm := range damage {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			addr := freeAddr(t)
+			p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 200ms, max_delay: 1s }, breaker: { failure_threshold: 100000, slow_failure_threshold: 100000 } }\n")
+			flood(t, p, 1000, "/http://"+addr+"/")
+			p.kill()
+			file := filepath.Join(p.dir, "data", "spool.db")
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, harm(b), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r := newReceiverOn(t, addr, nil, nil)
+			p.start()
+			id := p.accept("POST", "/"+r.url("/new"), "x")
+			p.waitState(id, "delivered", 15*time.Second)
+			if log := p.log.String(); strings.Contains(log, "goroutine ") {
+				t.Error("a stack trace in the log")
+			}
+			kept, _ := filepath.Glob(filepath.Join(p.dir, "data", "*.corrupt-*"))
+			if len(kept) == 0 {
+				t.Error("the damaged file was not kept")
+			}
+		})
+	}
+}
+
+func TestOneBadRecord(t *testing.T) {
+	addr := freeAddr(t)
+	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 500ms, max_delay: 1s }, breaker: { failure_threshold: 100000, slow_failure_threshold: 100000 } }\n")
+	for i := range 100 {
+		p.accept("POST", "/http://"+addr+"/", strings.Repeat("body", 50)+string(rune('A'+i%26))+strings.Repeat("tail", 50))
+	}
+	p.kill()
+	file := filepath.Join(p.dir, "data", "spool.db")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	needle := "bodybodyK"
+	if !strings.Contains(text, needle) {
+		t.Fatal("the body is not in the file as it is")
+	}
+	if err := os.WriteFile(file, []byte(strings.Replace(text, needle, "bodybodykaputt!!"[:len(needle)], 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newReceiverOn(t, addr, nil, nil)
+	p.start()
+	r.wait(99, 20*time.Second)
+	if code := p.stop(10 * time.Second); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if n := len(r.byEvent()); n != 99 {
+		t.Errorf("%d events delivered, want 99", n)
+	}
+}
+
+func TestVersionAndHelp(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"--help"}, {"run", "--help"}, {"dead-letters", "replay", "--help"}} {
+		out, err := exec.Command(binary, args...).CombinedOutput()
+		if err != nil || len(out) == 0 {
+			t.Errorf("postern %v: %v: %s", args, err, out)
+		}
+	}
+}
