@@ -1,0 +1,133 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http/httptrace"
+	"net/netip"
+	"syscall"
+	"time"
+
+	"postern/proxy/retry"
+)
+
+// dialer makes an endpoint's connections.
+type dialer struct {
+	policy   Policy
+	timeout  time.Duration // where the request says nothing
+	tls      *tls.Config
+	resolver *net.Resolver // nil: the system's
+}
+
+// deadlineKey carries an attempt's deadline to the dial. net/http detaches a dial from its request, deadline included,
+// and would let it go on for the sake of later requests while it holds one of the endpoint's few sockets.
+type deadlineKey struct{}
+
+func withDialDeadline(ctx context.Context) context.Context {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithValue(ctx, deadlineKey{}, deadline)
+	}
+	return ctx
+}
+
+func (d *dialer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Value(deadlineKey{}).(time.Time); ok {
+		return context.WithDeadline(ctx, deadline)
+	}
+	return context.WithTimeout(ctx, d.timeout)
+}
+
+// dialPlain connects to a host and port whose every resolved address is judged just before connecting to it.
+func (d *dialer) dialPlain(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := d.bound(ctx)
+	defer cancel()
+	return d.connect(ctx, network, addr)
+}
+
+func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, &PhaseError{Phase: retry.Connect, Err: err}
+	}
+	if err := d.policy.CheckLiteral(host); err != nil {
+		return nil, err
+	}
+	policy := d.policy.For(host)
+	nd := net.Dialer{Resolver: d.resolver, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
+		return policy.checkDialled(address)
+	}}
+	return dialWith(ctx, &nd, network, addr)
+}
+
+func (p Policy) checkDialled(address string) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return &BlockedError{Class: Invalid}
+	}
+	return p.Check(at.Addr())
+}
+
+func dialWith(ctx context.Context, nd *net.Dialer, network, addr string) (net.Conn, error) {
+	c, err := nd.DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, phaseOf(ctx, err)
+	}
+	return &conn{Conn: c}, nil
+}
+
+// phaseOf tells a failed dial's phase. The deadline comes first: it strikes in any of them.
+func phaseOf(ctx context.Context, err error) error {
+	if blocked, ok := errors.AsType[*BlockedError](err); ok {
+		return blocked
+	}
+	if ctx.Err() != nil {
+		return &PhaseError{Phase: retry.Timeout, Err: err}
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return &PhaseError{Phase: retry.DNS, Err: err}
+	}
+	return &PhaseError{Phase: retry.Connect, Err: err}
+}
+
+// dialTLS is dialPlain with a handshake on top. It is done here and not by net/http so that the bytes are counted above
+// TLS, where the alerts of a closing connection do not look like a part of a request.
+func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := d.bound(ctx)
+	defer cancel()
+	raw, err := d.connect(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return handshake(ctx, raw, d.tls, addr)
+}
+
+// handshake puts TLS on raw, for the host in addr, and closes raw if that fails.
+func handshake(ctx context.Context, raw net.Conn, base *tls.Config, addr string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		raw.Close()
+		return nil, &PhaseError{Phase: retry.TLS, Err: err}
+	}
+	cfg := base.Clone()
+	cfg.ServerName = canonical(host)
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace != nil && trace.TLSHandshakeStart != nil {
+		trace.TLSHandshakeStart()
+	}
+	c := tls.Client(raw, cfg)
+	err = c.HandshakeContext(ctx)
+	if trace != nil && trace.TLSHandshakeDone != nil {
+		trace.TLSHandshakeDone(c.ConnectionState(), err)
+	}
+	if err == nil {
+		return &conn{Conn: c}, nil
+	}
+	raw.Close()
+	phase := retry.TLS
+	if ctx.Err() != nil {
+		phase = retry.Timeout
+	}
+	return nil, &PhaseError{Phase: phase, Err: err}
+}
