@@ -1,0 +1,111 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// check holds the settings against each other and against the files they name.
+func (c *Config) check(r *reader) {
+	c.checkListeners(r)
+	c.checkSpool(r)
+	c.Defaults.check(r, "defaults", "")
+	names, prefixes := make(map[string]string), make(map[string]string)
+	for i := range c.Endpoints {
+		at := indexPath("endpoints", i)
+		c.Endpoints[i].checkUnique(r, at, names, prefixes)
+		c.Endpoints[i].Policy.check(r, at, "defaults")
+		c.Endpoints[i].Policy.checkTLS(r, joinPath(at, "tls"))
+	}
+}
+
+func (c *Config) checkListeners(r *reader) {
+	c.Listen.readToken(r, "listen", "token_file")
+	c.Admin.readToken(r, "admin.listen", "admin.token_file")
+	listeners := []struct {
+		key string
+		Listener
+	}{{"listen", c.Listen}, {"admin.listen", c.Admin}, {"probes.listen", c.Probes}}
+	for i, a := range listeners {
+		for _, b := range listeners[:i] {
+			r.require(!a.collides(b.Listener), []string{a.key, b.key},
+				"%s and %s are the same address; choose another port for one of them", a.key, b.key)
+		}
+	}
+}
+
+// readToken demands a token where strangers can reach the listener, and reads it.
+func (l *Listener) readToken(r *reader, listenKey, tokenKey string) {
+	if l.TokenFile == "" {
+		r.require(l.Loopback(), []string{listenKey, tokenKey},
+			"%s is reachable from other machines and needs a token; write %s: PATH of a file that holds one, or listen on 127.0.0.1",
+			quote(l.Address), tokenKey)
+		return
+	}
+	name := l.TokenFile
+	l.TokenFile = inDir(r.base, name)
+	token, err := r.readSecret(name)
+	if err == nil && strings.ContainsAny(token, " \t") {
+		err = errors.New("the token has a blank in it; write one word into the file")
+	}
+	if err == nil {
+		err = noControl(token)
+	}
+	r.require(err == nil, []string{tokenKey}, "%v", err)
+	l.Token = []byte(token)
+}
+
+func (c *Config) checkSpool(r *reader) {
+	s := &c.Spool
+	r.require(s.MaxEventBytes <= s.largestEvent(), []string{"spool.max_event_bytes", "spool.max_bytes", "spool.max_endpoint_share"},
+		"%s is too large for this spool: two such events must fit into max_bytes × max_endpoint_share; write %s or less, or raise max_bytes",
+		formatSize(s.MaxEventBytes), formatSize(s.largestEvent()))
+	r.require(s.HistoryMaxBytes <= s.MaxBytes/2, []string{"spool.history_max_bytes", "spool.max_bytes"},
+		"%s is more than half of max_bytes (%s), which events need; write %s or less",
+		formatSize(s.HistoryMaxBytes), formatSize(s.MaxBytes), formatSize(s.MaxBytes/2))
+	r.require(c.Sync.MaxBacklogBytes <= s.HistoryMaxBytes, []string{"sync.max_backlog_bytes", "spool.history_max_bytes"},
+		"%s is more than spool.history_max_bytes (%s), of which it is a part; write %[2]s or less",
+		formatSize(c.Sync.MaxBacklogBytes), formatSize(s.HistoryMaxBytes))
+	r.require(len(s.EncryptionKeyFiles) == 0, []string{"spool.encryption_key_files"},
+		"this build cannot encrypt the spool and will not store unencrypted what was meant to be encrypted; remove the entry, or put spool.dir on an encrypted volume")
+}
+
+// checkUnique refuses a second endpoint of the same name, and a prefix that two endpoints claim.
+func (e *Endpoint) checkUnique(r *reader, at string, names, prefixes map[string]string) {
+	key := joinPath(at, "name")
+	if first, taken := names[e.Name]; taken && e.Name != "" {
+		r.require(false, []string{key}, "the name %s is taken by %s; choose another", quote(e.Name), first)
+	} else {
+		names[e.Name] = at
+	}
+	for i, m := range e.Match {
+		id := m.Origin() + matchPath(m)
+		if first, taken := prefixes[id]; taken {
+			r.require(false, []string{indexPath(joinPath(at, "match"), i)}, "the same prefix is in %s; a target could use either policy, remove one", first)
+			continue
+		}
+		prefixes[id] = fmt.Sprintf("%s.match", at)
+	}
+}
+
+// setProxy parses outbound_proxy. Its errors do not repeat it.
+func (c *Config) setProxy(text string) error {
+	c.OutboundProxy = nil
+	if text == "" {
+		return nil
+	}
+	t, err := parseURL(text)
+	if err != nil {
+		return errors.New("not the URL of a proxy; write http://HOST:PORT or https://HOST:PORT")
+	}
+	if t.PathQuery != "/" {
+		return errors.New("a proxy's URL has no path or query; write http://HOST:PORT or https://HOST:PORT")
+	}
+	c.OutboundProxy = &url.URL{Scheme: t.Scheme, Host: t.Host}
+	if t.HasUser {
+		c.OutboundProxy.User = url.UserPassword(t.User, t.Password)
+	}
+	return nil
+}

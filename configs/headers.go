@@ -1,0 +1,198 @@
+package configs
+
+import (
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// headerSet is headers.set: a mapping from header names to values, which are secrets.
+type headerSet struct{ p *[]Header }
+
+func (h headerSet) nullable() {}
+
+func (h headerSet) read(r *reader, n ast.Node, path string) {
+	pairs, ok := r.pairs(n, path)
+	if !ok {
+		r.add(n, path, "a mapping from header names to values is wanted here, such as { X-Api-Key: \"${PARTNER_KEY}\" }")
+		return
+	}
+	*h.p = nil
+	seen := make(map[string]string)
+	for _, p := range pairs {
+		at := joinPath(path, p.name)
+		folded := strings.ToLower(p.name)
+		if first, twice := seen[folded]; twice {
+			r.add(p.key, at, "the header is there already as %s; names are compared without case, remove one", first)
+			continue
+		}
+		seen[folded] = p.name
+		if why := refusedHeader(p.name); why != "" {
+			r.add(p.key, at, "%s", why)
+			continue
+		}
+		r.where[at] = r.place(p.value)
+		value, ok := r.secretText(p.value, at)
+		if !ok {
+			continue
+		}
+		if why := refusedValue(value); why != "" {
+			r.add(p.value, at, "%s", why)
+			continue
+		}
+		*h.p = append(*h.p, Header{p.name, value})
+	}
+}
+
+func (h headerSet) show() any {
+	var m mapping
+	for _, header := range *h.p {
+		m = append(m, item{header.Name, mask(header.Value)})
+	}
+	if m == nil {
+		return nil
+	}
+	return m
+}
+
+func (h headerSet) raw() any { return append([]Header{}, *h.p...) }
+
+// reservedHeaders must not be set: those of one connection (RFC 9110, 7.6.1), those that describe the message or its
+// way, and those that Postern writes.
+var reservedHeaders = map[string]string{
+	"connection":           "belongs to one connection (RFC 9110, 7.6.1) and cannot be set; remove it",
+	"keep-alive":           "belongs to one connection (RFC 9110, 7.6.1) and cannot be set; remove it",
+	"te":                   "belongs to one connection (RFC 9110, 7.6.1) and cannot be set; remove it",
+	"trailer":              "belongs to one connection (RFC 9110, 7.6.1) and cannot be set; remove it",
+	"transfer-encoding":    "belongs to one connection (RFC 9110, 7.6.1) and cannot be set; remove it",
+	"upgrade":              "belongs to one connection (RFC 9110, 7.6.1) and cannot be set; remove it",
+	"content-length":       "follows from the body and cannot be set; remove it",
+	"host":                 "follows from the endpoint's url and cannot be set; change url instead",
+	"expect":               "is not passed on by Postern and cannot be set; remove it",
+	"forwarded":            "is not passed on by Postern and cannot be set; remove it",
+	"via":                  "is not passed on by Postern and cannot be set; remove it",
+	"x-delivery-timestamp": "is written by Postern for every attempt and cannot be set; remove it",
+}
+
+// refusedHeader tells why a header of this name cannot be set; empty where it can.
+func refusedHeader(name string) string {
+	folded := strings.ToLower(name)
+	why, reserved := reservedHeaders[folded]
+	switch {
+	case !isToken(name):
+		return "not a header name (RFC 9110, 5.6.2); use letters, digits and hyphens"
+	case reserved:
+		return "the header " + why
+	case strings.HasPrefix(folded, "proxy-"):
+		return "the headers Proxy-… belong to one connection (RFC 9110, 7.6.1) and cannot be set; for a proxy's credentials put them into outbound_proxy"
+	case strings.HasPrefix(folded, "x-forwarded-"):
+		return "the headers X-Forwarded-… are not passed on by Postern and cannot be set; remove it"
+	case strings.HasPrefix(folded, "postern-"):
+		return "the headers Postern-… are Postern's own and cannot be set; remove it"
+	}
+	return ""
+}
+
+// refusedValue tells why a header's value cannot be sent, without repeating it (RFC 9110, 5.5).
+func refusedValue(value string) string {
+	if value == "" {
+		return "the header's value is empty; write one, or remove the header"
+	}
+	if value != strings.Trim(value, " \t") {
+		return "the header's value begins or ends with a blank, which no receiver would see; remove it"
+	}
+	for i := range len(value) {
+		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return "the header's value has a control character in it (a line break?), which cannot be sent; remove it"
+		}
+	}
+	return ""
+}
+
+// isToken tells whether name is a token of RFC 9110, 5.6.2.
+func isToken(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+func parseHeaderName(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	if why := refusedHeader(text); why != "" {
+		return "", refusal(why)
+	}
+	return text, nil
+}
+
+// refusal makes an error of a sentence.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
+// labelSet is sync.labels.
+type labelSet struct{ p *map[string]string }
+
+func (l labelSet) nullable() {}
+
+func (l labelSet) read(r *reader, n ast.Node, path string) {
+	pairs, ok := r.pairs(n, path)
+	if !ok {
+		r.add(n, path, "a mapping of labels is wanted here, such as { service: checkout, region: eu }")
+		return
+	}
+	labels := make(map[string]string, len(pairs))
+	for _, p := range pairs {
+		at := joinPath(path, p.name)
+		if !isName(p.name) {
+			r.add(p.key, at, "not a label; use 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'")
+			continue
+		}
+		value, ok := r.text(p.value, at)
+		if !ok {
+			continue
+		}
+		if why := refusedValue(value); why != "" || len(value) > maxLabelBytes {
+			r.add(p.value, at, "a label's value has 1 to %d bytes, without control characters or blanks at its ends", maxLabelBytes)
+			continue
+		}
+		labels[p.name] = value
+	}
+	*l.p = labels
+}
+
+const maxLabelBytes = 256 // each is copied to every heartbeat
+
+func (l labelSet) show() any {
+	m := mapping{}
+	for _, name := range sortedKeys(*l.p) {
+		m = append(m, item{name, (*l.p)[name]})
+	}
+	return m
+}
+
+func (l labelSet) raw() any {
+	all := make([]Header, 0, len(*l.p))
+	for _, name := range sortedKeys(*l.p) {
+		all = append(all, Header{name, (*l.p)[name]})
+	}
+	return all
+}
+
+// isName tells whether text is a name of an endpoint or label.
+func isName(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 64
+}

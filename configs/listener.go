@@ -1,0 +1,131 @@
+package configs
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// Listener is an address to listen on, and the token that callers must show there.
+type Listener struct {
+	// Address is host:port or unix:PATH, as it was written. Port 0 lets the system choose.
+	Address string
+	// TokenFile and the Token read from it are empty where no token is asked for. Token is a secret.
+	TokenFile string
+	Token     []byte
+}
+
+// Split returns what net.Listen needs.
+func (l Listener) Split() (network, address string) {
+	if path, ok := strings.CutPrefix(l.Address, "unix:"); ok {
+		return "unix", path
+	}
+	return "tcp", l.Address
+}
+
+// Loopback tells whether only this machine can reach the listener: a loopback address, localhost, or a Unix socket.
+func (l Listener) Loopback() bool {
+	network, address := l.Split()
+	if network == "unix" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// collides tells whether two listeners cannot both be opened.
+func (l Listener) collides(other Listener) bool {
+	network, address := l.Split()
+	otherNetwork, otherAddress := other.Split()
+	if l.Address == "" || other.Address == "" || network != otherNetwork {
+		return false
+	}
+	if network == "unix" {
+		return address == otherAddress
+	}
+	host, port, err := net.SplitHostPort(address)
+	otherHost, otherPort, otherErr := net.SplitHostPort(otherAddress)
+	if err != nil || otherErr != nil || port != otherPort || port == "0" {
+		return false
+	}
+	host, otherHost = plainHost(host), plainHost(otherHost)
+	return host == otherHost || host == "" || otherHost == ""
+}
+
+// plainHost gives the spellings of one host one form; every wildcard is the empty string.
+func plainHost(host string) string {
+	if strings.EqualFold(host, "localhost") {
+		return "127.0.0.1"
+	}
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case err != nil:
+		return strings.ToLower(host)
+	case ip.IsUnspecified():
+		return ""
+	}
+	return ip.Unmap().String()
+}
+
+const listenForms = "write host:port such as 127.0.0.1:8089, or unix:/run/postern.sock"
+
+func parseListen(text string) (string, error) {
+	if path, ok := strings.CutPrefix(text, "unix:"); ok {
+		return text, checkSocketPath(path)
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%s is not an address to listen on; %s", quote(text), listenForms)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
+		return "", fmt.Errorf("the port %s is not a number from 0 to 65535; %s", quote(port), listenForms)
+	}
+	for i := range len(host) {
+		if c := host[i]; c <= ' ' || c >= 0x7f || c == '/' {
+			return "", fmt.Errorf("the host %s is not valid; %s", quote(host), listenForms)
+		}
+	}
+	return text, nil
+}
+
+func parseListenOrEmpty(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	return parseListen(text)
+}
+
+func checkSocketPath(path string) error {
+	const longest = 103 // what the smallest sun_path of a Unix holds
+	switch {
+	case path == "":
+		return errors.New("the path of the Unix socket is missing; write unix:/run/postern.sock")
+	case len(path) > longest:
+		return fmt.Errorf("the path of the Unix socket has %d bytes and the system takes %d; choose a shorter one", len(path), longest)
+	case strings.ContainsAny(path, "\x00\n\r"):
+		return errors.New("the path of the Unix socket has a control character in it; remove it")
+	}
+	return nil
+}
+
+// tokenFile is the file that a listener's token is read from. A new token in the same file is a change too.
+type tokenFile struct {
+	scalar[string]
+	l *Listener
+}
+
+func (t tokenFile) raw() any { return [2]string{t.l.TokenFile, string(t.l.Token)} }
+
+func tokenPath(l *Listener) kind {
+	return tokenFile{scalar[string]{&l.TokenFile, filePathOrEmpty, asString}, l}
+}

@@ -1,0 +1,210 @@
+package configs
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// masked stands for a secret wherever one would be shown.
+const masked = "***"
+
+const maxSecretBytes = 64 * kib // no header or key is longer; a path to a log file is a mistake
+
+// errUnset means that a variable is not there. Its text names the variable, which is no secret.
+type errUnset struct{ name string }
+
+func (e errUnset) Error() string {
+	return fmt.Sprintf("the environment variable %s is not set; set it, or use file:PATH", e.name)
+}
+
+// secretText reads a scalar that is a secret: ${VAR} is replaced, file:PATH is read, line breaks at the end go.
+func (r *reader) secretText(n ast.Node, path string) (string, bool) {
+	text, ok := r.rawText(n, path)
+	if !ok {
+		return "", false
+	}
+	text, err := r.resolveSecret(text)
+	if err != nil {
+		r.add(n, path, "%v", err)
+		return "", false
+	}
+	return text, true
+}
+
+func (r *reader) resolveSecret(text string) (string, error) {
+	if name, ok := strings.CutPrefix(text, "file:"); ok {
+		return r.readSecret(strings.TrimRight(name, "\r\n"))
+	}
+	text, err := r.expand(text)
+	return strings.TrimRight(text, "\r\n"), err
+}
+
+// expand replaces each ${VAR}. What a variable holds is taken as it is: it is not expanded again.
+func (r *reader) expand(text string) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "${")
+		out.WriteString(before)
+		if !found {
+			return out.String(), nil
+		}
+		name, after, closed := strings.Cut(rest, "}")
+		if !closed || !isVariable(name) {
+			return "", errors.New("${ begins a variable; write ${NAME} with letters, digits and _, or keep the secret in a file (file:PATH)")
+		}
+		value, ok := r.getenv(name)
+		if !ok {
+			return "", errUnset{name}
+		}
+		out.WriteString(value)
+		text = after
+	}
+}
+
+func isVariable(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		letter := c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+func (r *reader) readSecret(name string) (string, error) {
+	if _, err := filePath(name); err != nil {
+		return "", err
+	}
+	data, err := readLimited(inDir(r.base, name), maxSecretBytes)
+	if err != nil {
+		return "", fmt.Errorf("%w; correct the path, which is relative to the configuration file, or create the file", err)
+	}
+	text := strings.TrimRight(string(data), "\r\n")
+	if text == "" {
+		return "", fmt.Errorf("the file %s is empty; write the secret into it", quote(name))
+	}
+	return text, nil
+}
+
+// readLimited reads a whole file and refuses one that is longer than it should be.
+func readLimited(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	case int64(len(data)) > most:
+		return nil, fmt.Errorf("the file %s is longer than %s; is it the right one?", quote(name), formatSize(most))
+	}
+	return data, nil
+}
+
+func inDir(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+// secret is a single secret value.
+type secret struct {
+	p *string
+	// check refuses what cannot be used; its text must not repeat the secret.
+	check func(string) error
+	// emptyIfUnset lets a value that is nothing but one unset variable stand for an empty one.
+	emptyIfUnset bool
+}
+
+func (s secret) read(r *reader, n ast.Node, path string) {
+	text, ok := r.rawText(n, path)
+	if !ok {
+		return
+	}
+	resolved, err := r.resolveSecret(text)
+	if unset, is := errors.AsType[errUnset](err); is && s.emptyIfUnset && text == "${"+unset.name+"}" {
+		resolved, err = "", nil
+	}
+	if err == nil {
+		err = s.check(resolved)
+	}
+	if err != nil {
+		r.add(n, path, "%v", err)
+		return
+	}
+	*s.p = resolved
+}
+
+func (s secret) show() any { return mask(*s.p) }
+func (s secret) raw() any  { return *s.p }
+
+func mask(text string) string {
+	if text == "" {
+		return ""
+	}
+	return masked
+}
+
+// secretList is sign.secrets.
+type secretList struct{ p *[]string }
+
+func (l secretList) nullable() {}
+
+func (l secretList) read(r *reader, n ast.Node, path string) {
+	nodes, ok := r.items(n, path)
+	if !ok {
+		return
+	}
+	*l.p = nil
+	for i, node := range nodes {
+		at := indexPath(path, i)
+		r.where[at] = r.place(node)
+		text, ok := r.secretText(node, at)
+		if ok && text == "" {
+			r.add(node, at, "the secret is empty; write one, or remove the entry")
+			ok = false
+		}
+		if !ok {
+			r.failed[path] = true
+			continue
+		}
+		*l.p = append(*l.p, text)
+	}
+}
+
+func (l secretList) show() any {
+	var values []any
+	for _, text := range *l.p {
+		values = append(values, mask(text))
+	}
+	if values == nil {
+		return nil
+	}
+	return values
+}
+
+func (l secretList) raw() any { return append([]string{}, *l.p...) }
+
+// decodeStandard returns the key of a Standard Webhooks secret: base64 after the optional prefix whsec_.
+func decodeStandard(text string) ([]byte, error) {
+	text = strings.TrimPrefix(text, "whsec_")
+	key, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		key, err = base64.RawStdEncoding.DecodeString(text)
+	}
+	if err != nil || len(key) == 0 {
+		return nil, errors.New("a secret of the scheme standard is base64, with or without whsec_ before it; this one cannot be decoded")
+	}
+	return key, nil
+}
