@@ -1,0 +1,58 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"postern/proxy/retry"
+)
+
+// classed is an error that knows its class, as egress makes them.
+type classed interface {
+	error
+	RetryClass() retry.Class
+}
+
+// classify finds the class of a failure without an answer: the deadline wherever it struck, what the transport says of
+// its own failures, else the phase that the trace saw last.
+func classify(ctx context.Context, w *wire, err error) retry.Class {
+	if timedOut(ctx) {
+		return retry.Timeout
+	}
+	if known, ok := errors.AsType[classed](err); ok {
+		return known.RetryClass()
+	}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		return retry.DNS
+	}
+	if phase, _ := w.dialling(); phase != "" {
+		return phase
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return retry.Connect
+	}
+	return retry.Connection
+}
+
+// failed ends an attempt that got no answer.
+func failed(ctx context.Context, a *attempt, err error) {
+	if cut(ctx) {
+		a.result.Cut = true
+	}
+	class := classify(ctx, a.wire, err)
+	a.fail(class)
+	a.result.Unsent = unsent(a.wire, class)
+	a.result.Stale = class == retry.Connection && a.wire.stale()
+	a.result.Sampled = class == retry.Timeout
+}
+
+// unsent tells whether it is certain that no byte left. A transport that is not traced leaves it open.
+func unsent(w *wire, class retry.Class) bool {
+	switch class {
+	case retry.DNS, retry.Connect, retry.TLS, retry.BlockedAddress:
+		return true
+	}
+	_, asked := w.dialling()
+	return asked && !w.sent()
+}

@@ -1,0 +1,102 @@
+package delivery
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"postern/proxy/retry"
+	"postern/proxy/target"
+	"postern/spool"
+)
+
+// errHeader means that a header cannot be put on a wire. It does not say which: the caller only needs the class.
+var errHeader = errors.New("a header's name or value is not valid")
+
+// headerLink makes the headers, the signature last. It runs for every attempt, so that timestamps are fresh.
+type headerLink struct{ next link }
+
+func (l *headerLink) send(ctx context.Context, a *attempt) {
+	now := time.Now()
+	header, err := buildHeader(a.job, a.target, now)
+	if err != nil {
+		a.refuse(retry.InvalidRequest)
+		return
+	}
+	a.request.Header = header
+	l.next.send(ctx, a)
+}
+
+// buildHeader puts together what is sent: the event's headers as they are, Basic authorization from the target's user
+// info unless the application sent its own, then what replaces headers of the same name: the endpoint's, Postern's, and
+// the signature.
+func buildHeader(j *Job, t target.Target, now time.Time) (http.Header, error) {
+	h := make(http.Header, len(j.Event.Headers)+len(j.Endpoint.Set)+8)
+	for _, field := range j.Event.Headers {
+		if err := setHeader(h, field, false); err != nil {
+			return nil, err
+		}
+	}
+	if _, has := h["Authorization"]; t.HasUser && !has {
+		pair := base64.StdEncoding.EncodeToString([]byte(t.User + ":" + t.Password)) // RFC 7617
+		h["Authorization"] = []string{"Basic " + pair}
+	}
+	replace := append([]spool.Header{}, j.Endpoint.Set...)
+	replace = append(replace,
+		spool.Header{Name: "X-Delivery-Timestamp", Value: strconv.FormatInt(now.Unix(), 10)},
+		spool.Header{Name: "Postern-Event-Id", Value: j.Event.ID},
+		spool.Header{Name: "Postern-Attempt", Value: strconv.Itoa(j.Number)})
+	if j.Endpoint.Sign != nil {
+		replace = append(replace, j.Endpoint.Sign.Sign(j.Event.ID, now, j.Event.Body)...)
+	}
+	for _, field := range replace {
+		if err := setHeader(h, field, true); err != nil {
+			return nil, err
+		}
+	}
+	if _, has := h["User-Agent"]; !has {
+		h["User-Agent"] = nil // keeps net/http from sending one of its own
+	}
+	return h, nil
+}
+
+// setHeader adds or replaces one field. What belongs to the connection or is made from the target and the body is
+// left out (RFC 9110, section 7.6.1); ingest has removed it already, an endpoint's own headers may hold it.
+func setHeader(h http.Header, field spool.Header, replace bool) error {
+	if !httpguts.ValidHeaderFieldName(field.Name) || !httpguts.ValidHeaderFieldValue(field.Value) {
+		return errHeader
+	}
+	key := textproto.CanonicalMIMEHeaderKey(field.Name)
+	switch key {
+	case "Idempotency-Key":
+		key = "idempotency-key" // under its canonical name it would let net/http send an empty POST twice
+	case "X-Idempotency-Key":
+		key = "x-idempotency-key"
+	default:
+		if ofConnection(key) {
+			return nil
+		}
+	}
+	if replace {
+		h[key] = []string{field.Value}
+		return nil
+	}
+	h[key] = append(h[key], field.Value)
+	return nil
+}
+
+// ofConnection tells whether a header, by its canonical name, is the connection's or the message framing's.
+func ofConnection(key string) bool {
+	switch key {
+	case "Host", "Content-Length", "Transfer-Encoding", "Trailer", "Connection", "Keep-Alive", "Te", "Upgrade", "Expect",
+		"Proxy-Connection", "Proxy-Authorization", "Proxy-Authenticate":
+		return true
+	}
+	return false
+}
