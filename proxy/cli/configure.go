@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"postern/configs"
+	"postern/proxy/cli/term"
+)
+
+type configCmd struct {
+	Check configCheckCmd `cmd:"" help:"Check the configuration and name every mistake with its line."`
+	Show  configShowCmd  `cmd:"" help:"Print the configuration in force, secrets hidden."`
+}
+
+type configCheckCmd struct{ configFlags }
+
+// Help is shown under the command's usage.
+func (configCheckCmd) Help() string {
+	return "Exit code 0: it can be run as it stands. Exit code 2: it cannot, and every mistake is named.\n\nExample:\n\n    postern config check --config postern.yaml"
+}
+
+// Run loads the configuration as `run` would, and does nothing with it.
+func (c *configCheckCmd) Run(s *session) error {
+	cfg, err := s.loadConfig(c.options(s))
+	if err != nil {
+		return err
+	}
+	where := cfg.File
+	if where == "" {
+		where = "the defaults (no configuration file)"
+	}
+	_, err = fmt.Fprintf(s.out, "%s: valid, %s\n", where, term.Count(int64(len(cfg.Endpoints)), "endpoint"))
+	return err
+}
+
+type configShowCmd struct{ configFlags }
+
+// Help is shown under the command's usage.
+func (configShowCmd) Help() string {
+	return "The file, the flags and the defaults joined, as YAML that can be loaded again. Secrets are ***, queries are hidden.\n\nExample:\n\n    postern config show --config postern.yaml --dev"
+}
+
+// Run prints what Load made of the file, the flags and the defaults.
+func (c *configShowCmd) Run(s *session) error {
+	cfg, err := s.loadConfig(c.options(s))
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(configs.Show(cfg))
+	return err
+}
+
+// options is what the flags say about the configuration.
+func (f configFlags) options(s *session) configs.Options {
+	return configs.Options{
+		Path: f.Config, Data: f.Data, Listen: f.Listen, AdminListen: f.AdminListen, SyncDSN: f.SyncDSN, Dev: f.Dev, Getenv: s.Env,
+	}
+}
+
+// loadConfig loads the configuration; every mistake in it is wrong usage, and so is a setting that this build lacks.
+func (s *session) loadConfig(o configs.Options) (*configs.Config, error) {
+	cfg, err := configs.Load(o)
+	if err != nil {
+		return nil, &exitError{code: exitUsage, err: fmt.Errorf("the configuration is not valid:\n%w", err)}
+	}
+	var missing []error
+	for _, text := range cfg.Unsupported() {
+		missing = append(missing, errors.New(text))
+	}
+	if len(missing) > 0 {
+		return nil, &exitError{code: exitUsage, err: fmt.Errorf("the configuration asks for what this build cannot do:\n%w", errors.Join(missing...))}
+	}
+	return cfg, nil
+}

@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"context"
+
+	"postern/configs"
+	"postern/proxy/demo"
+)
+
+type demoCmd struct {
+	Quick bool `help:"The same in about five seconds, with fewer postbacks."`
+}
+
+// Help is shown under the command's usage.
+func (demoCmd) Help() string {
+	return `It starts receivers on loopback that are slow, fail, throttle, refuse and come back, and a Postern in a temporary folder; posts a few hundred postbacks; and shows what becomes of them. Exit code 0 only if the receivers saw every accepted event.
+
+Example:
+
+    postern demo
+    postern demo --quick`
+}
+
+// Run shows the demo.
+func (c *demoCmd) Run(s *session) error {
+	ctx, stop := untilSignal(context.Background())
+	defer stop()
+	return demo.Run(ctx, demo.Options{Out: s.out, Quick: c.Quick, Start: func(ctx context.Context, i demo.Instance) error {
+		return runApp(ctx, runOptions{
+			config: configs.Options{Path: i.ConfigFile, Getenv: func(string) (string, bool) { return "", false }},
+			stdout: i.Log, stderr: i.Log, version: Version, ready: i.Ready,
+		})
+	}})
+}

@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"postern/proxy/client"
+)
+
+// exitError gives an error an exit code. Without an error inside, everything was said already.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+// ExitCode is 1 or 2.
+func (e *exitError) ExitCode() int { return e.code }
+
+// usage is an error in what was typed or configured.
+func usage(format string, args ...any) error {
+	return &exitError{code: exitUsage, err: fmt.Errorf(format, args...)}
+}
+
+// failed ends with exit code 1 and says nothing more.
+var errFailed = &exitError{code: exitFailed}
+
+// exitCode finds the code that an error carries. app's errors carry one too, which is why this asks for a method.
+func exitCode(err error) int {
+	if _, ok := errors.AsType[*kong.ParseError](err); ok {
+		return exitUsage
+	}
+	var coded interface{ ExitCode() int }
+	if errors.As(err, &coded) {
+		return coded.ExitCode()
+	}
+	return exitFailed
+}
+
+// explain adds the next step where the error alone does not name it.
+func explain(err error) string {
+	text := err.Error()
+	refused, ok := errors.AsType[*client.RefusedError](err)
+	if ok && (refused.Status == 401 || refused.Status == 403) {
+		return text + "\nIf that listener has a token_file, name a readable copy of it with --token-file."
+	}
+	if _, ok := asUnreachable(err); ok && !strings.Contains(text, "\n") {
+		return text + "\nStart one with `postern run`, or point elsewhere with --admin ADDRESS (POSTERN_ADMIN)."
+	}
+	return text
+}
+
+// asUnreachable finds out whether nobody answered.
+func asUnreachable(err error) (*client.UnreachableError, bool) {
+	return errors.AsType[*client.UnreachableError](err)
+}

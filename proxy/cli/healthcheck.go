@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"postern/proxy/cli/term"
+)
+
+type healthcheckCmd struct {
+	adminFlags
+	Live    bool          `help:"Ask whether the process is alive (/healthz) instead of ready (/readyz)."`
+	Timeout time.Duration `default:"5s" help:"Give up after this time."`
+}
+
+// Help is shown under the command's usage.
+func (healthcheckCmd) Help() string {
+	return "Exit code 0: yes. Exit code 1: no, or nobody answers. It serves exec probes and images without a shell.\n\nExample:\n\n    postern healthcheck\n    postern healthcheck --live --admin unix:/run/postern-admin.sock"
+}
+
+// Run asks one probe.
+func (c *healthcheckCmd) Run(s *session) error {
+	admin, err := c.open(s)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
+	defer cancel()
+	path, yes := "/readyz", "ready"
+	if c.Live {
+		path, yes = "/healthz", "alive"
+	}
+	status, text, err := admin.Probe(ctx, path)
+	if err != nil {
+		return err
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("not %s (status %d): %s", yes, status, term.Clean(string(text)))
+	}
+	_, err = fmt.Fprintln(s.out, yes)
+	return err
+}

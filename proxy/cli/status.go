@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"postern/proxy/cli/term"
+	"postern/proxy/client"
+)
+
+type statusCmd struct {
+	adminFlags
+	jsonFlag
+}
+
+// Help is shown under the command's usage.
+func (statusCmd) Help() string {
+	return "Example:\n\n    postern status\n    postern status --json | jq .dead_letter"
+}
+
+// Run prints one line per fact.
+func (c *statusCmd) Run(s *session) error {
+	admin, err := c.open(s)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	reply, err := admin.Status(context.Background())
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return s.printJSON(reply.Raw)
+	}
+	return s.facts(s.statusFacts(reply.Value))
+}
+
+// fact is one line of a description: its name and its value.
+type fact struct {
+	name  string
+	value string
+	color term.Color
+}
+
+func (s *session) statusFacts(st client.Status) []fact {
+	oldest := "-"
+	if st.OldestPending != nil {
+		oldest = term.When(*st.OldestPending, s.now())
+	}
+	average := "-"
+	if st.AvgDeliveryMsLastHour != nil && st.DeliveredLastHour > 0 {
+		average = term.Millis(*st.AvgDeliveryMsLastHour)
+	}
+	facts := []fact{
+		{name: "pending", value: fmt.Sprint(st.Pending)},
+		{name: "awaiting retry", value: fmt.Sprint(st.AwaitingRetry), color: some(st.AwaitingRetry, term.Warn)},
+		{name: "in flight", value: fmt.Sprint(st.InFlight)},
+		{name: "dead letters", value: fmt.Sprint(st.DeadLetter), color: some(st.DeadLetter, term.Bad)},
+		{name: "delivered, last hour", value: fmt.Sprint(st.DeliveredLastHour)},
+		{name: "failed attempts, last hour", value: fmt.Sprint(st.FailedLastHour)},
+		{name: "oldest pending", value: oldest},
+		{name: "average delivery, last hour", value: average},
+		{name: "spool", value: term.Bytes(st.SpoolBytes)},
+	}
+	if st.InstanceID != "" {
+		facts = append(facts, fact{name: "instance", value: st.InstanceID})
+	}
+	if st.Version != "" {
+		facts = append(facts, fact{name: "version", value: st.Version})
+	}
+	return facts
+}
+
+// some colours a count that is not zero.
+func some(n int64, c term.Color) term.Color {
+	if n > 0 {
+		return c
+	}
+	return term.Plain
+}
+
+// facts prints names and values in two columns.
+func (s *session) facts(facts []fact) error {
+	width := 0
+	for _, f := range facts {
+		width = max(width, len(f.name))
+	}
+	var b strings.Builder
+	for _, f := range facts {
+		fmt.Fprintf(&b, "%-*s  %s\n", width, f.name, s.out.Paint(f.color, term.Clean(f.value)))
+	}
+	_, err := s.out.Write([]byte(b.String()))
+	return err
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// reorder moves flags that were typed before the command behind it, so that `postern --config FILE spool check` means
+// the same as `postern spool check --config FILE`. Flags belong to single commands in kong, since two commands may use
+// one name for different things.
+func reorder(model *kong.Application, args []string) []string {
+	n := 0
+	for n < len(args) && strings.HasPrefix(args[n], "-") && args[n] != "-" && args[n] != "--" {
+		if takesValue(model.Node, args[n]) {
+			n++
+		}
+		n++
+	}
+	if n >= len(args) || args[n] == "--" {
+		return args // no command: they are run's
+	}
+	end := slices.Index(args, "--")
+	if end < 0 {
+		end = len(args)
+	}
+	return slices.Concat(args[n:end], args[:n], args[end:])
+}
+
+// takesValue tells whether the next argument belongs to this flag, in whichever command it is one.
+func takesValue(node *kong.Node, arg string) bool {
+	name, long := strings.CutPrefix(arg, "--")
+	for _, flag := range node.Flags {
+		if long && flag.Name == name || !long && arg == "-"+string(flag.Short) {
+			return !flag.IsBool()
+		}
+	}
+	return slices.ContainsFunc(node.Children, func(child *kong.Node) bool { return takesValue(child, arg) })
+}
+
+// explainParse words what kong found wrong, and names the command whose help says more.
+func explainParse(parse *kong.ParseError) (text, command string) {
+	text, command = parse.Error(), "postern"
+	if parse.Context == nil || len(parse.Context.Path) == 0 {
+		return text, command
+	}
+	last := parse.Context.Path[len(parse.Context.Path)-1].Node()
+	if last == nil {
+		return text, command
+	}
+	command = last.FullPath()
+	word, unexpected := strings.CutPrefix(text, "unexpected argument ")
+	if !unexpected || strings.Contains(text, "did you mean") {
+		return text, command
+	}
+	// A default command takes whatever is no other command's name: what was meant may be one of its siblings.
+	if last.Parent != nil && last.Parent.DefaultCmd == last {
+		text, command = fmt.Sprintf("there is no command %q", word), last.Parent.FullPath()
+		if near := nearest(word, last.Parent.Children); near != "" {
+			text += fmt.Sprintf("; did you mean %q?", near)
+		}
+	}
+	return text, command
+}
+
+// nearest is the command whose name differs least from word, and little enough to be a slip.
+func nearest(word string, commands []*kong.Node) string {
+	best, distance := "", max(1, len(word)/3)+1
+	for _, c := range commands {
+		if d := edits(word, c.Name); d < distance || strings.HasPrefix(c.Name, word) && best == "" {
+			best, distance = c.Name, d
+		}
+	}
+	return best
+}
+
+// edits counts the insertions, deletions, replacements and swaps of neighbours between a and b (optimal string
+// alignment).
+func edits(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
