@@ -27,7 +27,7 @@ func onSmallDisk(t *testing.T, body func(t *testing.T, dir string)) {
 		return
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.v")
-	cmd.Env = append(os.Environ(), smallDiskEnv+"=1")
+	cmd.Env = append(os.Environ(), smallDiskEnv+"=1", "GORACE=atexit_sleep_ms=0") // no second of waiting at each exit
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
 	if os.Getuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER

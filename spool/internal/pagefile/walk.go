@@ -1,0 +1,79 @@
+package pagefile
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+)
+
+// Walk yields every entry that can be reached from a root, bucket by bucket and in key order, for as long as yield
+// returns true. It passes over pages that cannot be read and counts them.
+//
+// It begins with the root that bbolt would use. Only where that one's tree is damaged does it go on with what the other
+// meta page's root, one commit older, leads to beside: such entries are Doubtful, may be an earlier state of one that was
+// yielded before, and may have been deleted. So a caller keeps the entries that are not Doubtful, and takes a Doubtful one
+// only for a key that it has from nowhere else.
+//
+// The error is the context's; damage is never an error here.
+func (f *File) Walk(ctx context.Context, yield func(Entry) bool) (Report, error) {
+	t := f.newTraversal(ctx)
+	c := f.newCollector(t.rd, yield)
+	t.report, t.emit = c.fault, c.emit
+	roots := f.roots()
+	if len(roots) == 0 {
+		c.fault(damage(0, "no meta page has a root: of the first %v, of the second %v", f.metas[0].err, f.metas[1].err))
+	}
+	for i, root := range roots {
+		if i > 0 && c.report.First == nil {
+			break
+		}
+		if i > 0 {
+			t.done, t.seen = t.seen, newPageSet(f.pages)
+		}
+		if !t.tree(root.page, root.from, root.doubtful, 0) {
+			break
+		}
+	}
+	if errors.Is(t.err, errStopped) {
+		t.err = nil
+	}
+	return c.report, t.err
+}
+
+// root is where a tree begins.
+type root struct {
+	page     uint64
+	from     uint64 // the meta page that says so
+	doubtful bool
+}
+
+// roots returns the places where to begin, the best first: bbolt's choice, the other valid meta page's, and those of meta
+// pages with nothing right but their magic number.
+func (f *File) roots() []root {
+	var found []int
+	for n, m := range f.metas {
+		if m.magic == metaMagic {
+			found = append(found, n)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b int) int {
+		ma, mb := f.metas[a], f.metas[b]
+		if valid := cmp.Compare(boolToInt(mb.err == nil), boolToInt(ma.err == nil)); valid != 0 {
+			return valid
+		}
+		return cmp.Compare(mb.txid, ma.txid)
+	})
+	roots := make([]root, len(found))
+	for i, n := range found {
+		roots[i] = root{page: f.metas[n].root, from: uint64(n), doubtful: i > 0 || f.metas[n].err != nil}
+	}
+	return roots
+}
+
+func boolToInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
