@@ -1,0 +1,94 @@
+package target
+
+import (
+	"net/url"
+	"strings"
+)
+
+// URL gives net/http an address whose request line is exactly PathQuery. A url.URL carries a path either decoded
+// (and encodes it anew, by its own taste) or as Opaque (and turns a leading // into an authority), so that a path
+// which begins with // must be one that net/url would write the same way: else ErrOnWire.
+func (t Target) URL() (*url.URL, error) {
+	u := &url.URL{Scheme: t.Scheme, Host: t.Host, Opaque: t.PathQuery}
+	if !strings.HasPrefix(t.PathQuery, "//") {
+		return u, nil
+	}
+	path, query, hasQuery := strings.Cut(t.PathQuery, "?")
+	decoded, err := url.PathUnescape(path)
+	if err != nil {
+		return nil, ErrOnWire
+	}
+	u.Opaque, u.Path, u.RawPath = "", decoded, path
+	u.RawQuery, u.ForceQuery = query, hasQuery && query == ""
+	if u.RequestURI() != t.PathQuery {
+		return nil, ErrOnWire
+	}
+	return u, nil
+}
+
+// ProxyURL is URL for a request that goes to an outbound proxy in absolute form (RFC 9112, section 3.2.2), which is
+// how plain http goes through one. With URL's Opaque the proxy would get a path alone. Every path can be sent this way.
+func (t Target) ProxyURL() *url.URL {
+	return &url.URL{Scheme: t.Scheme, Host: t.Host, Opaque: "//" + t.Host + t.PathQuery}
+}
+
+// Join appends what followed /to/NAME to an endpoint's url: paths joined by one slash, the url's own query first.
+// An empty suffix gives the url itself.
+func (t Target) Join(suffix string) (Target, error) {
+	if err := CheckSuffix(suffix); err != nil {
+		return Target{}, err
+	}
+	path, query, hasQuery := strings.Cut(suffix, "?")
+	basePath, baseQuery, baseHasQuery := strings.Cut(t.PathQuery, "?")
+	joined := basePath
+	if path != "" {
+		joined = strings.TrimSuffix(basePath, "/") + path
+	}
+	switch {
+	case baseHasQuery && hasQuery && baseQuery != "" && query != "":
+		joined += "?" + baseQuery + "&" + query
+	case baseHasQuery && baseQuery != "":
+		joined += "?" + baseQuery
+	case hasQuery:
+		joined += "?" + query
+	case baseHasQuery:
+		joined += "?"
+	}
+	t.PathQuery = joined
+	_, err := t.URL()
+	return t, err
+}
+
+// CheckSuffix tells whether what followed /to/NAME can be put on a wire.
+func CheckSuffix(suffix string) error {
+	if suffix != "" && suffix[0] != '/' && suffix[0] != '?' {
+		return ErrSuffix
+	}
+	return checkBytes(suffix)
+}
+
+// Under tells whether t lies under the prefix: the same origin, and whole path segments of it. A prefix's query is
+// not looked at.
+func (t Target) Under(prefix Target) bool {
+	if t.Origin() != prefix.Origin() {
+		return false
+	}
+	dir := strings.TrimSuffix(prefix.Path(), "/")
+	rest, ok := strings.CutPrefix(t.Path(), dir)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+// ShowQuery lists the parameters of t's query that keys lets through, in their order and as they were written, for
+// log lines. Everything else of the query stays hidden.
+func (t Target) ShowQuery(keys []string) string {
+	var shown []string
+	for pair := range strings.SplitSeq(t.Query(), "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		for _, key := range keys {
+			if name == key {
+				shown = append(shown, pair)
+			}
+		}
+	}
+	return strings.Join(shown, "&")
+}
