@@ -79,5 +79,5 @@ func (ans *answer) discard(limit time.Duration) {
 
 // response is what a waiting client gets.
 func (ans *answer) response(body []byte, whole bool) *Response {
-	return &Response{StatusCode: ans.StatusCode, Headers: endToEnd(ans.Header), Body: body, TooBig: !whole}
+	return &Response{Status: ans.StatusCode, Headers: endToEnd(ans.Header), Body: body, TooBig: !whole}
 }

@@ -51,9 +51,9 @@ type Job struct {
 
 // Response is a delivered answer for the client that waits for it.
 type Response struct {
-	StatusCode int
-	Headers    []spool.Header // end-to-end ones, by name
-	Body       []byte
+	Status  int
+	Headers []spool.Header // end-to-end ones, by name
+	Body    []byte
 	// TooBig tells that Body is not the whole of it: it is over 64 KiB, or broke off.
 	TooBig bool
 }
