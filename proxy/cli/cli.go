@@ -24,6 +24,8 @@ type Process struct {
 	Stdout, Stderr io.Writer
 	// Env looks up an environment variable, as os.LookupEnv does.
 	Env func(string) (string, bool)
+
+	now func() time.Time // nil: time.Now
 }
 
 // Version is this build's. The linker sets it: -ldflags "-X postern/proxy/cli.Version=1.2.3".
@@ -40,17 +42,14 @@ const (
 type session struct {
 	Process
 	out, err *term.Writer
-	now      func() time.Time
 }
 
 // Main runs one command and returns the process's exit code.
 func Main(p Process) int {
-	s := &session{
-		Process: p,
-		out:     term.New(p.Stdout, p.Env),
-		err:     term.New(p.Stderr, p.Env),
-		now:     time.Now,
+	if p.now == nil {
+		p.now = time.Now
 	}
+	s := &session{Process: p, out: term.New(p.Stdout, p.Env), err: term.New(p.Stderr, p.Env)}
 	parser, err := newParser(s)
 	if err != nil {
 		fmt.Fprintf(s.err, "postern: the command line's own description is wrong: %v\n", err)

@@ -26,9 +26,10 @@ func (c *demoCmd) Run(s *session) error {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	return demo.Run(ctx, demo.Options{Out: s.out, Quick: c.Quick, Start: func(ctx context.Context, i demo.Instance) error {
-		return runApp(ctx, runOptions{
+		return runApp(ctx, instance{
+			// Nothing of the person's own environment: the demo's file says everything.
 			config: configs.Options{Path: i.ConfigFile, Getenv: func(string) (string, bool) { return "", false }},
-			stdout: i.Log, stderr: i.Log, version: Version, ready: i.Ready,
+			log:    i.Log, ready: i.Ready,
 		})
 	}})
 }

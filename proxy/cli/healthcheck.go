@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"postern/proxy/cli/term"
@@ -38,8 +40,17 @@ func (c *healthcheckCmd) Run(s *session) error {
 		return err
 	}
 	if status != http.StatusOK {
-		return fmt.Errorf("not %s (status %d): %s", yes, status, term.Clean(string(text)))
+		return fmt.Errorf("not %s (status %d)%s", yes, status, reasons(text))
 	}
 	_, err = fmt.Fprintln(s.out, yes)
 	return err
+}
+
+// reasons reads why Postern is not ready out of its answer.
+func reasons(answer []byte) string {
+	var why struct{ Reasons []string }
+	if json.Unmarshal(answer, &why) != nil || len(why.Reasons) == 0 {
+		return ""
+	}
+	return ": " + term.Clean(strings.Join(why.Reasons, "; "))
 }

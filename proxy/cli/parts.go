@@ -7,14 +7,13 @@ import (
 	"postern/configs"
 )
 
-// runOptions is what a running Postern needs from the command line.
-type runOptions struct {
-	config         configs.Options
-	stdout, stderr io.Writer
-	version        string
-	// ready is called once with the addresses that both listeners really have.
+// instance is a Postern to be run.
+type instance struct {
+	config configs.Options
+	log    io.Writer
+	// ready, where not nil, is called once with the addresses that both listeners really have. It must not block.
 	ready func(ingest, admin string)
 }
 
-// runApp runs a Postern until ctx ends.
-var runApp func(ctx context.Context, o runOptions) error
+// run runs a Postern until ctx ends.
+var runApp func(ctx context.Context, i instance) error

@@ -27,14 +27,9 @@ func (c *runCmd) Run(s *session) error {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	if c.Hello {
-		c.Dev = true
 		return c.withHello(ctx, s)
 	}
-	return runApp(ctx, c.runOptions(s))
-}
-
-func (c *runCmd) runOptions(s *session) runOptions {
-	return runOptions{config: c.options(s), stdout: s.Stdout, stderr: s.Stderr, version: Version}
+	return runApp(ctx, instance{config: c.options(s), log: s.Stderr})
 }
 
 // untilSignal ends the context at the first SIGTERM or SIGINT. From then on both have their default effect again, so

@@ -65,11 +65,14 @@ func explainParse(parse *kong.ParseError) (text, command string) {
 	return text, command
 }
 
-// nearest is the command whose name differs least from word, and little enough to be a slip.
+// nearest is the command that word begins, or whose name differs from it by no more than a slip.
 func nearest(word string, commands []*kong.Node) string {
 	best, distance := "", max(1, len(word)/3)+1
 	for _, c := range commands {
-		if d := edits(word, c.Name); d < distance || strings.HasPrefix(c.Name, word) && best == "" {
+		if strings.HasPrefix(c.Name, word) {
+			return c.Name
+		}
+		if d := edits(word, c.Name); d < distance {
 			best, distance = c.Name, d
 		}
 	}
