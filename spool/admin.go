@@ -1,0 +1,176 @@
+package spool
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"postern/spool/internal/layout"
+)
+
+// funcOp is a change that a caller waits for.
+type funcOp struct {
+	fn  func(*txn) error
+	err error
+}
+
+func (op *funcOp) apply(t *txn) error { return op.fn(t) }
+func (op *funcOp) settle(err error)   { op.err = err }
+func (op *funcOp) size() int          { return 1024 }
+func (op *funcOp) lasting() bool      { return false }
+
+// do runs fn in the next transaction and waits for the disk. fn must not write before it is sure to return nil.
+func (s *Spool) do(fn func(*txn) error) error {
+	return s.doContext(context.Background(), fn)
+}
+
+func (s *Spool) doContext(ctx context.Context, fn func(*txn) error) error {
+	if err := s.refusing(); err != nil {
+		return err
+	}
+	op := &funcOp{fn: fn}
+	done, err := s.queue.add(op)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-done:
+		return op.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
+	}
+}
+
+// Retry makes an event due now, with its budget and TTL begun anew; attempts go on being counted. It serves waiting
+// events and dead letters. The errors are ErrNotFound, ErrDelivered, ErrBusy, and those of a failed commit.
+func (s *Spool) Retry(ctx context.Context, id string) error {
+	return s.doContext(ctx, func(t *txn) error {
+		key, seq, err := t.claim(id)
+		switch {
+		case err != nil:
+			return err
+		case t.get(layout.Done, key) != nil:
+			return ErrDelivered
+		}
+		ev, before, err := readEvent(t.tx, seq)
+		if err != nil {
+			return err
+		}
+		return t.retry(ev, before)
+	})
+}
+
+func (t *txn) retry(ev *Event, before progress) error {
+	key := layout.SeqKey(ev.Seq)
+	size := eventBytes(t.get(layout.Events, key))
+	state := stateOf(&before)
+	rec := t.get(layout.Dead, key)
+	if rec != nil {
+		dl, err := decodeDead(ev.Seq, rec)
+		if err != nil {
+			return err
+		}
+		before, state = dl.progress, StateDeadLetter
+	}
+	now := t.now.Truncate(time.Microsecond)
+	after := before
+	after.version++
+	after.Charged, after.Since, after.NextAttempt = 0, now, now
+	after.DeadReason, after.DeadAt = "", time.Time{}
+	row := t.endpoint(ev.Endpoint)
+	if state == StateDeadLetter {
+		t.del(layout.Dead, key)
+	} else {
+		t.del(layout.Due, layout.DueKey(row.id, before.NextAttempt, ev.Seq))
+	}
+	row.count(state, -1, size)
+	row.count(stateOf(&after), 1, size)
+	t.put(layout.Progress, key, encodeProgress(&after))
+	t.put(layout.Due, layout.DueKey(row.id, now, ev.Seq), nil)
+	t.outbox(ev, &after, OutboxRow{State: stateOf(&after), NextAttempt: now})
+	if !after.tried() {
+		t.pend(ev.Seq)
+	}
+	t.hints = append(t.hints, Committed{Endpoint: ev.Endpoint, DueAt: now})
+	return nil
+}
+
+// pend notes that an event is pending that was not before.
+func (t *txn) pend(seq uint64) {
+	if t.pendedAt == 0 || seq < t.pendedAt {
+		t.pendedAt = seq
+	}
+}
+
+// Delete drops an event, whatever its state, and every trace of it but the memory of its keys. The errors are
+// ErrNotFound, ErrBusy, and those of a failed commit.
+func (s *Spool) Delete(ctx context.Context, id string) error {
+	return s.doContext(ctx, func(t *txn) error {
+		key, seq, err := t.claim(id)
+		if err != nil {
+			return err
+		}
+		if rec := t.get(layout.Done, key); rec != nil {
+			t.dropSummary(seq, rec)
+			return nil
+		}
+		return t.drop(id, seq)
+	})
+}
+
+// drop removes an event that waits or is a dead letter.
+func (t *txn) drop(id string, seq uint64) error {
+	key := layout.SeqKey(seq)
+	rec := t.get(layout.Events, key)
+	dead := t.get(layout.Dead, key)
+	ev, p, err := readEvent(t.tx, seq)
+	if err != nil {
+		return err
+	}
+	row, state := t.endpoint(ev.Endpoint), stateOf(&p)
+	if dead != nil {
+		state = StateDeadLetter
+		if dl, err := decodeDead(seq, dead); err == nil {
+			p = dl.progress
+		}
+		t.del(layout.Dead, key)
+	} else {
+		t.del(layout.Due, layout.DueKey(row.id, p.NextAttempt, seq))
+	}
+	row.count(state, -1, eventBytes(rec))
+	t.del(layout.Events, key)
+	t.del(layout.Progress, key)
+	t.del(layout.IDs, layout.PackID(id))
+	p.version++
+	t.outbox(ev, &p, OutboxRow{DeadReason: p.DeadReason})
+	return nil
+}
+
+// claim finds an event by its ID and keeps it from being leased until the transaction has ended: a reader that began
+// before would still see it as it was.
+func (t *txn) claim(id string) (key []byte, seq uint64, err error) {
+	key = t.get(layout.IDs, layout.PackID(id))
+	seq, ok := layout.Seq(key)
+	if !ok {
+		return nil, 0, ErrNotFound
+	}
+	if t.tx.Bucket(layout.Aside.Name()).Get(key) != nil {
+		return nil, 0, ErrNotFound
+	}
+	if !t.s.leases.reserve(seq) {
+		return nil, 0, ErrBusy
+	}
+	t.reserved = append(t.reserved, seq)
+	return append([]byte(nil), key...), seq, nil
+}
+
+// reserve takes an event off the market without a lease; false means that it is out.
+func (lt *leaseTable) reserve(seq uint64) bool {
+	lt.mu.Lock()
+	defer lt.mu.Unlock()
+	if lt.held[seq] != nil {
+		return false
+	}
+	lt.held[seq] = &heldLease{finished: true}
+	return true
+}

@@ -1,0 +1,70 @@
+package spool
+
+import (
+	"log/slog"
+
+	"postern/spool/internal/layout"
+)
+
+// asideOp moves a record that cannot be decoded out of the way, so that one bad record never holds up the others.
+type asideOp struct {
+	s        *Spool
+	pick     pick
+	endpoint string
+	cause    error
+}
+
+func (s *Spool) setAside(p pick, cause error) {
+	// The endpoint's number is in the due key, the name is found by it when the operation runs.
+	op := &asideOp{s: s, pick: p, cause: cause}
+	if _, err := s.queue.add(op); err != nil {
+		s.leases.remove(p.seq)
+	}
+}
+
+func (op *asideOp) size() int     { return 1024 }
+func (op *asideOp) lasting() bool { return false }
+
+func (op *asideOp) settle(err error) {
+	op.s.leases.remove(op.pick.seq)
+	if err == nil {
+		op.s.cfg.Logger.Error("an event's record is damaged; it was set aside and is not delivered",
+			slog.Uint64("seq", op.pick.seq), slog.Any("error", op.cause))
+	}
+}
+
+func (op *asideOp) apply(t *txn) error {
+	key := layout.SeqKey(op.pick.seq)
+	rec := t.get(layout.Events, key)
+	name, row := t.dueOwner(op.pick)
+	if row != nil {
+		t.del(layout.Due, layout.DueKey(row.id, op.pick.due, op.pick.seq))
+	}
+	if rec == nil {
+		return nil
+	}
+	t.put(layout.Aside, key, append([]byte(nil), rec...))
+	t.del(layout.Events, key)
+	state := StatePending
+	if prec := t.get(layout.Progress, key); prec != nil {
+		if p, err := decodeProgress(op.pick.seq, prec); err != nil || p.tried() {
+			state = StateFailed
+		}
+		t.del(layout.Progress, key)
+	}
+	if row != nil {
+		t.endpoint(name).count(state, -1, eventBytes(rec))
+	}
+	t.counters.setAside++
+	return nil
+}
+
+// dueOwner finds the endpoint whose index has the pick. The event's own record cannot tell any more.
+func (t *txn) dueOwner(p pick) (string, *endpointRow) {
+	for name, row := range t.s.endpointRows() {
+		if t.get(layout.Due, layout.DueKey(row.id, p.due, p.seq)) != nil {
+			return name, row
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,178 @@
+package spool
+
+import (
+	"fmt"
+	"time"
+
+	"postern/spool/internal/layout"
+)
+
+// deadLetter is what lists of dead letters read: everything about the event but headers and body.
+type deadLetter struct {
+	event Event
+	size  int64
+	progress
+}
+
+func encodeDead(dl *deadLetter) []byte {
+	e := layout.NewEncoder(nil, layout.KindDead)
+	putHead(&e, &dl.event)
+	e.Uint(uint64(dl.size))
+	putProgress(&e, &dl.progress)
+	return e.Record()
+}
+
+func decodeDead(seq uint64, rec []byte) (*deadLetter, error) {
+	fields, err := layout.Fields(layout.KindDead, rec)
+	if err != nil {
+		return nil, fmt.Errorf("dead letter %d: %w", seq, err)
+	}
+	d := layout.NewDecoder(string(fields))
+	dl := &deadLetter{event: getHead(d)}
+	dl.event.Seq = seq
+	dl.size = int64(d.Uint())
+	dl.progress = getProgress(d)
+	if err := d.Err(); err != nil {
+		return nil, fmt.Errorf("dead letter %d: %w", seq, err)
+	}
+	return dl, nil
+}
+
+func putHead(e *layout.Encoder, ev *Event) {
+	e.String(ev.ID)
+	e.Bool(ev.ExplicitID)
+	e.String(ev.Endpoint)
+	e.Bool(ev.Named)
+	e.String(ev.Method)
+	e.String(ev.Target)
+	e.Time(ev.AcceptedAt)
+	e.Time(ev.NotBefore)
+	e.Int(int64(ev.TTL))
+	e.Int(int64(ev.MaxAttempts))
+	e.Int(int64(ev.Timeout))
+}
+
+func getHead(d *layout.Decoder) (ev Event) {
+	ev.ID = d.String()
+	ev.ExplicitID = d.Bool()
+	ev.Endpoint = d.String()
+	ev.Named = d.Bool()
+	ev.Method = d.String()
+	ev.Target = d.String()
+	ev.AcceptedAt = d.Time()
+	ev.NotBefore = d.Time()
+	ev.TTL = time.Duration(d.Int())
+	ev.MaxAttempts = int(d.Int())
+	ev.Timeout = time.Duration(d.Int())
+	return ev
+}
+
+// summary is what stays of a delivered event, about 70 bytes: the endpoint is a number, and the target is gone.
+type summary struct {
+	id          string
+	explicit    bool
+	endpoint    uint32
+	named       bool
+	method      string
+	acceptedAt  time.Time
+	deliveredAt time.Time
+	size        int64
+	attempts    int
+	charged     int
+	fingerprint []byte // of an event whose ID the application chose; else empty
+	history     []Attempt
+}
+
+func encodeSummary(s *summary) []byte {
+	e := layout.NewEncoder(make([]byte, 0, 80), layout.KindDone)
+	e.Bytes(layout.PackID(s.id))
+	e.Bool(s.explicit)
+	e.Uint(uint64(s.endpoint))
+	e.Bool(s.named)
+	e.String(s.method)
+	e.Time(s.acceptedAt)
+	e.Int(s.deliveredAt.Sub(s.acceptedAt).Microseconds())
+	e.Uint(uint64(s.size))
+	e.Uint(uint64(s.attempts))
+	e.Uint(uint64(s.charged))
+	e.Bytes(s.fingerprint)
+	putHistory(&e, s.history)
+	return e.Record()
+}
+
+func decodeSummary(seq uint64, rec []byte) (*summary, error) {
+	fields, err := layout.Fields(layout.KindDone, rec)
+	if err != nil {
+		return nil, fmt.Errorf("summary of event %d: %w", seq, err)
+	}
+	d := layout.NewDecoder(string(fields))
+	s := &summary{}
+	id, ok := layout.UnpackID([]byte(d.String()))
+	s.id = id
+	s.explicit = d.Bool()
+	s.endpoint = uint32(d.Uint())
+	s.named = d.Bool()
+	s.method = d.String()
+	s.acceptedAt = d.Time()
+	s.deliveredAt = s.acceptedAt.Add(time.Duration(d.Int()) * time.Microsecond)
+	s.size = int64(d.Uint())
+	s.attempts = int(d.Uint())
+	s.charged = int(d.Uint())
+	s.fingerprint = d.Bytes()
+	s.history = getHistory(d)
+	if err := d.Err(); err != nil || !ok {
+		return nil, fmt.Errorf("summary of event %d: %w", seq, layout.ErrCorrupt)
+	}
+	return s, nil
+}
+
+func encodeOutboxRow(r *OutboxRow) []byte {
+	e := layout.NewEncoder(make([]byte, 0, 128), layout.KindOutbox)
+	e.Bytes(layout.PackID(r.EventID))
+	e.Uint(r.Version)
+	e.String(r.Endpoint)
+	e.Bool(r.Named)
+	e.String(r.Target)
+	e.Uint(uint64(r.State))
+	e.Uint(uint64(r.Attempts))
+	e.Uint(uint64(r.MaxAttempts))
+	e.Time(r.AcceptedAt)
+	e.Time(r.NextAttempt)
+	e.Time(r.DeliveredAt)
+	e.String(r.DeadReason)
+	var attempts []Attempt
+	if r.Attempt != nil {
+		attempts = []Attempt{*r.Attempt}
+	}
+	putHistory(&e, attempts)
+	return e.Record()
+}
+
+func decodeOutboxRow(index uint64, rec []byte) (OutboxRow, error) {
+	fields, err := layout.Fields(layout.KindOutbox, rec)
+	if err != nil {
+		return OutboxRow{}, fmt.Errorf("outbox row %d: %w", index, err)
+	}
+	d := layout.NewDecoder(string(fields))
+	r := OutboxRow{Index: index}
+	id, ok := layout.UnpackID([]byte(d.String()))
+	r.EventID = id
+	r.Version = d.Uint()
+	r.Endpoint = d.String()
+	r.Named = d.Bool()
+	r.Target = d.String()
+	r.State = State(d.Uint())
+	r.Attempts = int(d.Uint())
+	r.MaxAttempts = int(d.Uint())
+	r.AcceptedAt = d.Time()
+	r.NextAttempt = d.Time()
+	r.DeliveredAt = d.Time()
+	r.DeadReason = d.String()
+	if history := getHistory(d); len(history) > 0 {
+		r.Attempt = &history[0]
+	}
+	if err := d.Err(); err != nil || !ok {
+		return OutboxRow{}, fmt.Errorf("outbox row %d: %w", index, layout.ErrCorrupt)
+	}
+	return r, nil
+}

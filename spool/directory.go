@@ -1,0 +1,125 @@
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"postern/spool/internal/disk"
+)
+
+// The files of a spool's directory.
+const (
+	dbName      = "spool.db"
+	lockName    = "postern.lock"
+	cleanName   = "spool.clean"   // present after a clean close; says which file it speaks of
+	damagedName = "spool.damaged" // present when bbolt met damage while it ran
+	compactName = "spool.db.compact"
+	salvageName = "spool.db.salvage"
+)
+
+// directory is the place where a spool lives.
+type directory struct {
+	path string
+}
+
+func openDirectory(path string) (*directory, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("the spool's directory cannot be made: %w: make %s for the user that Postern runs as, or choose "+
+			"another spool.dir", err, path)
+	}
+	return &directory{path: path}, nil
+}
+
+func (d *directory) join(name string) string { return filepath.Join(d.path, name) }
+func (d *directory) file() string            { return d.join(dbName) }
+
+// lockPoll is how often a lock that is held is tried again.
+const lockPoll = 50 * time.Millisecond
+
+// lock takes the directory for this process.
+func (d *directory) lock(wait time.Duration) (*disk.FileLock, error) {
+	deadline := time.Now().Add(wait)
+	for {
+		lock, err := disk.Lock(d.join(lockName))
+		held := new(disk.LockedError)
+		switch {
+		case err == nil:
+			return lock, nil
+		case errors.Is(err, fs.ErrPermission):
+			return nil, fmt.Errorf("the spool cannot be opened: %w: let the user that Postern runs as own %s", err, d.path)
+		case !errors.As(err, &held):
+			return nil, fmt.Errorf("lock the spool: %w", err)
+		case time.Now().After(deadline):
+			return nil, fmt.Errorf("%w: %w: stop it, or give this one another spool.dir", ErrInUse, held)
+		}
+		time.Sleep(lockPoll)
+	}
+}
+
+// stamp identifies the state of a file without reading it: whoever writes to the file changes it.
+func (d *directory) stamp() ([]byte, error) {
+	info, err := os.Stat(d.file())
+	if err != nil {
+		return nil, err
+	}
+	b := binary.BigEndian.AppendUint64(nil, uint64(info.Size()))
+	return binary.BigEndian.AppendUint64(b, uint64(info.ModTime().UnixNano())), nil
+}
+
+// cleanlyClosed tells whether the file is still as the last clean close left it.
+func (d *directory) cleanlyClosed() bool {
+	mark, err := os.ReadFile(d.join(cleanName))
+	if err != nil {
+		return false
+	}
+	stamp, err := d.stamp()
+	return err == nil && string(mark) == string(stamp)
+}
+
+// markClean notes that the file needs no looking through. Nobody may write to it any more.
+func (d *directory) markClean() error {
+	stamp, err := d.stamp()
+	if err != nil {
+		return err
+	}
+	return d.writeMark(cleanName, stamp)
+}
+
+func (d *directory) markDamaged() error { return d.writeMark(damagedName, nil) }
+
+func (d *directory) writeMark(name string, content []byte) error {
+	f, err := os.OpenFile(d.join(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return disk.SyncDir(d.path)
+}
+
+func (d *directory) unmarkClean() error { return d.remove(cleanName) }
+
+// remove deletes files that may be there and makes that last.
+func (d *directory) remove(names ...string) error {
+	removed := false
+	for _, name := range names {
+		err := os.Remove(d.join(name))
+		switch {
+		case err == nil:
+			removed = true
+		case !errors.Is(err, fs.ErrNotExist):
+			return err
+		}
+	}
+	if !removed {
+		return nil
+	}
+	return disk.SyncDir(d.path)
+}

@@ -1,0 +1,181 @@
+package spool
+
+import (
+	"time"
+
+	"postern/spool/internal/layout"
+)
+
+// finishOp records what became of an attempt.
+type finishOp struct {
+	s      *Spool
+	lease  *Lease
+	result Result
+}
+
+// Finish ends a lease with the result of its attempt. It never blocks: the result is kept in memory until it is on disk,
+// and the event stays leased as long. A lease that was ended before is left alone, and Done is not called then.
+func (s *Spool) Finish(l *Lease, r Result) {
+	if !s.leases.end(l) {
+		return
+	}
+	op := &finishOp{s: s, lease: l, result: r}
+	if _, err := s.queue.add(op); err != nil {
+		op.settle(ErrClosed)
+	}
+}
+
+func (op *finishOp) lasting() bool { return true }
+
+func (op *finishOp) size() int {
+	n := 512
+	if op.result.Answer != nil {
+		n += len(op.result.Answer.Body) + len(op.result.Answer.Location)
+	}
+	return n + len(op.result.EndpointState)
+}
+
+func (op *finishOp) settle(err error) {
+	if err != nil {
+		op.s.leases.remove(op.lease.Event.Seq)
+	}
+	if op.result.Done != nil {
+		op.result.Done(err)
+	}
+}
+
+func (op *finishOp) apply(t *txn) error {
+	ev := op.lease.Event
+	if state := op.result.EndpointState; state != nil {
+		t.putState(ev.Endpoint, state)
+	}
+	t.ended = append(t.ended, ev.Seq)
+	key := layout.SeqKey(ev.Seq)
+	rec := t.get(layout.Events, key)
+	if rec == nil {
+		return nil // recorded already: a commit that was reported as failed was on disk after all
+	}
+	before, err := t.storedProgress(ev.Seq)
+	if err != nil || before == nil {
+		before = &progress{Progress: op.lease.Progress, version: 1}
+	}
+	if before.Attempts != op.lease.Progress.Attempts {
+		return nil // likewise
+	}
+	after := op.progressAfter(*before)
+	m := move{t: t, ev: ev, key: key, rec: rec, before: before, after: after, due: op.lease.Progress.NextAttempt}
+	switch op.result.Verdict {
+	case VerdictDelivered:
+		m.delivered(t.now)
+	case VerdictDead:
+		m.dead()
+	default:
+		m.again()
+	}
+	m.outbox(op.result.Attempt)
+	t.countMinute(&op.result)
+	return nil
+}
+
+// progressAfter is the event's progress with the attempt in it.
+func (op *finishOp) progressAfter(p progress) *progress {
+	r := &op.result
+	p.version++
+	if r.Attempt != nil {
+		a := *r.Attempt
+		a.StartedAt = a.StartedAt.Truncate(time.Microsecond)
+		p.Attempts++
+		p.Charged++
+		p.History = withAttempt(p.History, a)
+		p.Answer = r.Answer
+	}
+	p.NextAttempt = r.NextAttempt.Truncate(time.Microsecond)
+	if r.Verdict == VerdictDead {
+		p.DeadReason = r.Reason
+		p.DeadAt = op.s.now().Truncate(time.Microsecond)
+		p.NextAttempt = time.Time{}
+	}
+	return &p
+}
+
+// move is one event on its way from where it waits to where it is next.
+type move struct {
+	t             *txn
+	ev            *Event
+	key, rec      []byte
+	before, after *progress
+	due           time.Time
+	state         State // after the move
+}
+
+func stateOf(p *progress) State {
+	if p.tried() {
+		return StateFailed
+	}
+	return StatePending
+}
+
+// leave takes the event off the list of what waits.
+func (m *move) leave() *endpointRow {
+	row := m.t.endpoint(m.ev.Endpoint)
+	row.count(stateOf(m.before), -1, eventBytes(m.rec))
+	m.t.del(layout.Progress, m.key)
+	m.t.del(layout.Due, layout.DueKey(row.id, m.due, m.ev.Seq))
+	return row
+}
+
+func (m *move) delivered(now time.Time) {
+	var print []byte
+	if m.ev.ExplicitID {
+		print = fingerprint(m.ev)
+	}
+	row := m.leave()
+	row.count(StateDelivered, 1, 0)
+	rec := encodeSummary(&summary{
+		id: m.ev.ID, explicit: m.ev.ExplicitID, endpoint: row.id, named: m.ev.Named, method: m.ev.Method,
+		acceptedAt: m.ev.AcceptedAt, deliveredAt: now.Truncate(time.Microsecond), size: int64(len(m.ev.Body)),
+		attempts: m.after.Attempts, charged: m.after.Charged, fingerprint: print, history: m.after.History,
+	})
+	m.t.del(layout.Events, m.key)
+	m.t.put(layout.Done, m.key, rec)
+	m.t.counters.doneBytes += rowBytes(m.key, rec)
+	m.state = StateDelivered
+}
+
+// dead leaves the payload where it is: moving it would need room of its own, which a full spool does not have.
+func (m *move) dead() {
+	row := m.leave()
+	row.count(StateDeadLetter, 1, eventBytes(m.rec))
+	m.t.put(layout.Dead, m.key, encodeDead(&deadLetter{event: *m.ev, size: int64(len(m.ev.Body)), progress: *m.after}))
+	m.state = StateDeadLetter
+}
+
+// again leaves the event where it is, due at another time.
+func (m *move) again() {
+	row := m.t.endpoint(m.ev.Endpoint)
+	size := eventBytes(m.rec)
+	row.count(stateOf(m.before), -1, size)
+	row.count(stateOf(m.after), 1, size)
+	m.t.del(layout.Due, layout.DueKey(row.id, m.due, m.ev.Seq))
+	m.t.put(layout.Due, layout.DueKey(row.id, m.after.NextAttempt, m.ev.Seq), nil)
+	m.t.put(layout.Progress, m.key, encodeProgress(m.after))
+	m.state = stateOf(m.after)
+}
+
+func (m *move) outbox(a *Attempt) {
+	row := OutboxRow{State: m.state, Attempt: a, NextAttempt: m.after.NextAttempt, DeadReason: m.after.DeadReason}
+	if m.state == StateDelivered {
+		row.NextAttempt, row.DeliveredAt = time.Time{}, m.t.now.Truncate(time.Microsecond)
+	}
+	m.t.outbox(m.ev, m.after, row)
+}
+
+// storedProgress reads the progress record, nil where there is none.
+func (t *txn) storedProgress(seq uint64) (*progress, error) {
+	rec := t.get(layout.Progress, layout.SeqKey(seq))
+	if rec == nil {
+		return nil, nil
+	}
+	p, err := decodeProgress(seq, rec)
+	return &p, err
+}

@@ -1,0 +1,244 @@
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"postern/spool/internal/layout"
+)
+
+// History is what is kept for people to look at: summaries and the outbox. It lives within a limit of its own, loses the
+// oldest first, and gives way whenever an event needs its room.
+
+const (
+	// historyStep is how many rows a transaction drops at least, when it must: more than one operation adds, so that
+	// the limit is always reached again.
+	historyStep = 64
+	// sweepRows bounds what one pass over old rows looks at.
+	sweepRows = 5000
+	// sweepDrops bounds what it removes: a transaction stays small.
+	sweepDrops = 500
+	// endpointIdle is how long the row of an endpoint without events is kept.
+	endpointIdle = time.Hour
+)
+
+// limitHistory keeps history within its limits.
+func (t *txn) limitHistory(ops int) {
+	c := &t.counters
+	cfg := &t.s.cfg
+	budget := historyStep + 3*ops
+	for budget > 0 && c.outboxRows > 0 && c.outboxBytes > cfg.outboxLimit() {
+		budget -= t.dropOldest(layout.Outbox, min(budget, historyStep))
+	}
+	for budget > 0 && c.doneBytes+c.outboxBytes > cfg.historyLimit() {
+		n := t.dropOldest(layout.Done, min(budget, historyStep))
+		if n == 0 {
+			n = t.dropOldest(layout.Outbox, min(budget, historyStep))
+		}
+		if n == 0 {
+			return
+		}
+		budget -= n
+	}
+}
+
+// dropOldest drops rows for want of room and counts them.
+func (t *txn) dropOldest(id layout.Bucket, limit int) (n int) {
+	if id == layout.Outbox {
+		n = t.dropOutbox(limit, func(uint64) bool { return true })
+	} else {
+		n = t.dropSummaries(limit)
+	}
+	t.counters.historyDropped += int64(n)
+	return n
+}
+
+func (t *txn) dropSummaries(limit int) int {
+	type row struct {
+		seq uint64
+		rec []byte
+	}
+	var rows []row
+	c := t.bucket(layout.Done).Cursor()
+	for k, v := c.First(); k != nil && len(rows) < limit; k, v = c.Next() {
+		if seq, ok := layout.Seq(k); ok {
+			rows = append(rows, row{seq, v})
+		}
+	}
+	for _, r := range rows {
+		t.dropSummary(r.seq, r.rec)
+	}
+	return len(rows)
+}
+
+// dropSummary removes the last trace of a delivered event.
+func (t *txn) dropSummary(seq uint64, rec []byte) {
+	key := layout.SeqKey(seq)
+	t.counters.doneBytes -= rowBytes(key, rec)
+	if sum, err := decodeSummary(seq, rec); err == nil {
+		t.del(layout.IDs, layout.PackID(sum.id))
+		if name := t.s.endpointName(sum.endpoint); name != "" {
+			t.endpoint(name).count(StateDelivered, -1, 0)
+		}
+	}
+	t.del(layout.Done, key)
+}
+
+// errDropFirst answers an acceptance for which history was dropped: it is tried again at once.
+var errDropFirst = errors.New("history was dropped to make room")
+
+// dropTries bounds how often: what one transaction frees, the second one after it can use.
+const dropTries = 3
+
+// applyOne applies an operation; an acceptance that finds no room makes history give way first.
+func (t *txn) applyOne(op operation) error {
+	err := op.apply(t)
+	a, ok := op.(*appendOp)
+	if !ok || !errors.Is(err, ErrFull) || a.tries >= dropTries {
+		return err
+	}
+	a.tries++
+	if !t.giveWay(cost(eventBytes(a.rec))) && a.tries == 1 {
+		return err
+	}
+	t.deferred = append(t.deferred, op)
+	return errDropFirst
+}
+
+// giveWay drops history until what this transaction was asked for is free several times over, since pages are freed only
+// when all their rows are gone. It tells whether there was anything to drop.
+func (t *txn) giveWay(n int64) bool {
+	if t.wanted == 0 {
+		t.wanted = 32 * pageSize
+	}
+	t.wanted += 4 * n
+	any := t.gaveWay > 0
+	for t.gaveWay < t.wanted {
+		before := t.counters.doneBytes + t.counters.outboxBytes
+		if t.dropOldest(layout.Done, historyStep)+t.dropOldest(layout.Outbox, historyStep) == 0 {
+			break
+		}
+		t.gaveWay += before - t.counters.doneBytes - t.counters.outboxBytes
+		any = true
+	}
+	return any
+}
+
+// wantRoom returns the acceptances that are to be tried again.
+func (s *Spool) wantRoom() []operation {
+	ops := s.deferred
+	s.deferred = nil
+	return ops
+}
+
+// sweep remembers where the passes over old rows stand.
+type sweep struct {
+	done, dead uint64
+}
+
+// sweepOp removes what has outlived its retention, a little at a time.
+type sweepOp struct{ s *Spool }
+
+func (op sweepOp) settle(error)  {}
+func (op sweepOp) size() int     { return 0 }
+func (op sweepOp) lasting() bool { return false }
+
+func (op sweepOp) apply(t *txn) error {
+	t.expireKeys()
+	t.expireSummaries()
+	t.expireDead()
+	t.expireEndpoints()
+	return nil
+}
+
+// expireKeys forgets the keys whose window has passed, and the oldest where there are too many.
+func (t *txn) expireKeys() {
+	limit := t.s.cfg.dedupeLimit()
+	var keys [][]byte
+	c := t.bucket(layout.IdemQueue).Cursor()
+	over := t.counters.idemBytes
+	for k, _ := c.First(); len(k) > 8 && len(keys) < 8*sweepDrops; k, _ = c.Next() {
+		at := layout.FromMicros(binary.BigEndian.Uint64(k))
+		if t.now.Sub(at) < t.s.cfg.DedupeWindow && over <= limit {
+			break
+		}
+		over -= 200 // about what one key takes
+		keys = append(keys, append([]byte(nil), k...))
+	}
+	for _, k := range keys {
+		at, hash := layout.FromMicros(binary.BigEndian.Uint64(k)), k[8:]
+		entry, err := decodeIdem(t.get(layout.Idem, hash))
+		if err != nil || entry.at.Equal(at) {
+			t.forget(hash)
+		}
+		t.del(layout.IdemQueue, k)
+	}
+}
+
+// scanFrom looks at up to sweepRows rows from a place on and returns those that are to go, and where to go on.
+func (t *txn) scanFrom(id layout.Bucket, from uint64, old func(seq uint64, v []byte) bool) (seqs []uint64, next uint64) {
+	c := t.bucket(id).Cursor()
+	n := 0
+	for k, v := c.Seek(layout.SeqKey(from)); k != nil; k, v = c.Next() {
+		seq, ok := layout.Seq(k)
+		if n++; n > sweepRows || len(seqs) >= sweepDrops {
+			return seqs, seq
+		}
+		if ok && old(seq, v) {
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs, 0
+}
+
+func (t *txn) expireSummaries() {
+	keep := t.s.cfg.DeliveredRetention
+	seqs, next := t.scanFrom(layout.Done, t.s.sweep.done, func(seq uint64, v []byte) bool {
+		sum, err := decodeSummary(seq, v)
+		return err != nil || t.now.Sub(sum.deliveredAt) >= keep
+	})
+	t.s.sweep.done = next
+	for _, seq := range seqs {
+		t.dropSummary(seq, t.get(layout.Done, layout.SeqKey(seq)))
+	}
+}
+
+func (t *txn) expireDead() {
+	keep := t.s.cfg.DeadLetterRetention
+	seqs, next := t.scanFrom(layout.Dead, t.s.sweep.dead, func(seq uint64, v []byte) bool {
+		dl, err := decodeDead(seq, v)
+		return err == nil && t.now.Sub(dl.DeadAt) >= keep
+	})
+	t.s.sweep.dead = next
+	for _, seq := range seqs {
+		t.expireOne(seq)
+	}
+}
+
+func (t *txn) expireOne(seq uint64) {
+	key := layout.SeqKey(seq)
+	dl, err := decodeDead(seq, t.get(layout.Dead, key))
+	if err != nil || !t.s.leases.reserve(seq) {
+		return
+	}
+	t.reserved = append(t.reserved, seq)
+	if rec := t.get(layout.Events, key); rec != nil {
+		t.endpoint(dl.event.Endpoint).count(StateDeadLetter, -1, eventBytes(rec))
+		t.del(layout.Events, key)
+	}
+	t.del(layout.Dead, key)
+	t.del(layout.IDs, layout.PackID(dl.event.ID))
+}
+
+// expireEndpoints forgets the endpoints that nothing refers to any more.
+func (t *txn) expireEndpoints() {
+	n := 0
+	for name, row := range t.s.endpointRows() {
+		if _, touched := t.rows[name]; touched || row.live() || t.now.Sub(row.usedAt) < endpointIdle || n >= sweepDrops {
+			continue
+		}
+		t.rows[name], t.dirty = nil, true
+		n++
+	}
+}

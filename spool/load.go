@@ -1,0 +1,61 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+
+	bolt "go.etcd.io/bbolt"
+
+	"postern/spool/internal/layout"
+)
+
+// errStale means that the rows of endpoints or the counters cannot be read: they are counted anew.
+var errStale = errors.New("counts are damaged")
+
+// load fills memory from the file.
+func (s *Spool) load() error {
+	err := s.store.view(s.loadFrom)
+	if errors.Is(err, errStale) {
+		if err = s.notClean(); err == nil {
+			_, err = rebuild(s.store.update, 0)
+		}
+		if err == nil {
+			err = s.store.view(s.loadFrom)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("read the spool: %w", err)
+	}
+	return nil
+}
+
+func (s *Spool) loadFrom(tx *bolt.Tx) error {
+	meta := tx.Bucket(layout.Meta.Name())
+	id, err := layout.Fields(layout.KindInstance, meta.Get(layout.KeyInstance))
+	if err != nil {
+		return fmt.Errorf("%w: the instance: %w", errStale, err)
+	}
+	s.instance = string(id)
+	s.counters = counters{nextSeq: 1, nextEndpoint: 1, nextOutbox: 1}
+	if first, _ := tx.Bucket(layout.Events.Name()).Cursor().First(); first != nil && meta.Get(layout.KeyCounters) == nil {
+		return fmt.Errorf("%w: there are none", errStale)
+	}
+	if rec := meta.Get(layout.KeyCounters); rec != nil {
+		if s.counters, err = decodeCounters(rec); err != nil {
+			return fmt.Errorf("%w: %w", errStale, err)
+		}
+	}
+	clear(s.rows)
+	clear(s.names)
+	err = tx.Bucket(layout.Endpoints.Name()).ForEach(func(k, v []byte) error {
+		row, err := decodeEndpoint(v)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errStale, err)
+		}
+		s.rows[string(k)], s.names[row.id] = row, string(k)
+		return nil
+	})
+	s.minutes = minuteRing{}
+	s.minutes.load(tx)
+	return err
+}

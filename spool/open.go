@@ -1,0 +1,220 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"postern/spool/internal/disk"
+	"postern/spool/internal/layout"
+)
+
+// lockWait is how long Open waits for a directory that another process is just leaving.
+const lockWait = 3 * time.Second
+
+// Open opens the spool in cfg.Dir, which is made where there is none. One process can have it open. The error wraps
+// ErrInUse, ErrNewerFormat or ErrNotSpool where that is the reason. A damaged file is no error: what can be read is
+// salvaged into a new one, and one line in the log says what was lost.
+func Open(cfg Config) (*Spool, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	cfg = cfg.withDefaults()
+	dir, err := openDirectory(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := dir.lock(lockWait)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openLocked(cfg, dir)
+	if err != nil {
+		return nil, errors.Join(err, lock.Unlock())
+	}
+	s.lock = lock
+	go s.run()
+	return s, nil
+}
+
+func openLocked(cfg Config, dir *directory) (*Spool, error) {
+	if err := dir.prepare(cfg); err != nil {
+		return nil, err
+	}
+	st, err := openStore(dir.file(), cfg.MaxBytes)
+	if err != nil {
+		return nil, openError(dir, err)
+	}
+	s := &Spool{
+		cfg: cfg, dir: dir, store: st, queue: newQueue(),
+		leases:  leaseTable{held: make(map[uint64]*heldLease)},
+		rows:    make(map[string]*endpointRow),
+		names:   make(map[uint32]string),
+		closing: make(chan struct{}), stopped: make(chan struct{}), giveUp: make(chan struct{}),
+		writable: true,
+	}
+	s.compaction.ready = make(chan *compactor, 1)
+	st.onDamage = s.damaged
+	if err := s.start(); err != nil {
+		return nil, errors.Join(err, st.abandon())
+	}
+	return s, nil
+}
+
+// start makes the store ready for use: buckets, state in memory, room.
+func (s *Spool) start() error {
+	if err := s.store.checkFormat(); err != nil {
+		return err
+	}
+	info, err := s.store.file.Stat()
+	if err != nil {
+		return err
+	}
+	s.store.allocated = 0 // a file made by copying may have holes
+	free, err := disk.FreeBytes(s.dir.path)
+	if err != nil {
+		free = 1 << 60 // not knowing is no reason to fail
+	}
+	free += uint64(info.Size())
+	s.room = newRoom(s.store, s.cfg, free)
+	if err := s.store.guard(s.store.measure); err != nil {
+		return err
+	}
+	if err := s.reserveRoom(info.Size()); err != nil {
+		return err
+	}
+	if err := s.ensureBuckets(); err != nil {
+		return fmt.Errorf("the spool in %s cannot be written: %w", s.dir.path, err)
+	}
+	if err := s.load(); err != nil {
+		return err
+	}
+	s.noteSpace()
+	return nil
+}
+
+// reserveRoom gives the whole file blocks, and the reserve beyond it. A full disk is no reason not to start: what waits
+// can be delivered, and that makes room.
+func (s *Spool) reserveRoom(size int64) error {
+	if err := s.store.allocate(size); err != nil && !isNoSpace(err) {
+		return fmt.Errorf("the spool's file cannot be written: %w", err)
+	}
+	s.store.allocated = max(s.store.allocated, size)
+	want := min(s.store.space.highWater+s.room.reserve, s.cfg.MaxBytes)
+	if err := s.store.allocate(want); err != nil {
+		s.cfg.Logger.Warn("the disk has no room for the spool's reserve: events are refused until there is some",
+			slog.Any("error", err))
+	}
+	return nil
+}
+
+// checkFormat refuses what another program or a newer Postern wrote. A file without any bucket is new.
+func (st *store) checkFormat() error {
+	return st.view(func(tx *bolt.Tx) error {
+		name, _ := tx.Cursor().First()
+		if name == nil {
+			return nil
+		}
+		meta := tx.Bucket(layout.Meta.Name())
+		if meta == nil {
+			return fmt.Errorf("%s: %w: choose another spool.dir", st.path, ErrNotSpool)
+		}
+		format := meta.Get(layout.KeyFormat)
+		switch {
+		case len(format) != 1:
+			return fmt.Errorf("%s: %w: choose another spool.dir", st.path, ErrNotSpool)
+		case format[0] > layout.Format:
+			return fmt.Errorf("%s: %w (format %d, this one knows up to %d): run the newer version, or let it drain the spool",
+				st.path, ErrNewerFormat, format[0], layout.Format)
+		}
+		return nil
+	})
+}
+
+// ensureBuckets makes what is missing and, in a new spool, the instance.
+func (s *Spool) ensureBuckets() error {
+	missing := false
+	err := s.store.view(func(tx *bolt.Tx) error {
+		for b := range layout.NumBuckets {
+			missing = missing || tx.Bucket(b.Name()) == nil
+		}
+		missing = missing || tx.Bucket(layout.Meta.Name()).Get(layout.KeyInstance) == nil
+		return nil
+	})
+	if err != nil || !missing {
+		return err
+	}
+	if err := s.notClean(); err != nil {
+		return err
+	}
+	return s.store.update(makeBuckets)
+}
+
+func makeBuckets(tx *bolt.Tx) error {
+	for b := range layout.NumBuckets {
+		if _, err := tx.CreateBucketIfNotExists(b.Name()); err != nil {
+			return err
+		}
+	}
+	meta := tx.Bucket(layout.Meta.Name())
+	if meta.Get(layout.KeyInstance) == nil {
+		if err := meta.Put(layout.KeyInstance, sealText(layout.KindInstance, uuid.NewString())); err != nil {
+			return err
+		}
+	}
+	return meta.Put(layout.KeyFormat, []byte{layout.Format})
+}
+
+// openError says what to do about a file that cannot be opened.
+func openError(dir *directory, err error) error {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("the spool's file cannot be opened: %w: let the user that Postern runs as own %s", err, dir.path)
+	case errors.Is(err, berrors.ErrTimeout):
+		return fmt.Errorf("%s: %w", dir.file(), ErrInUse)
+	}
+	return fmt.Errorf("open the spool: %w", err)
+}
+
+// abandon closes without a last commit.
+func (st *store) abandon() error {
+	if st.damaged.Load() {
+		return st.file.Close()
+	}
+	return errors.Join(st.cur.db.Close(), st.file.Close())
+}
+
+// damaged is told of the first sign that the file is damaged.
+func (s *Spool) damaged(cause any) {
+	s.setWritable(false, fmt.Errorf("%v", cause))
+	if err := s.dir.markDamaged(); err != nil {
+		s.cfg.Logger.Error("the spool's damage could not be noted: run postern spool salvage before the next start",
+			slog.Any("error", err))
+	}
+}
+
+// notClean removes the mark of a clean close before the first commit.
+func (s *Spool) notClean() error {
+	if s.committer.started {
+		return nil
+	}
+	if err := s.dir.unmarkClean(); err != nil {
+		return err
+	}
+	s.committer.started = true
+	return nil
+}
+
+func (s *Spool) closeFiles() error {
+	err := s.store.close(s.committer.started)
+	if err == nil {
+		err = s.dir.markClean()
+	}
+	return errors.Join(err, s.lock.Unlock())
+}

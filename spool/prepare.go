@@ -1,0 +1,71 @@
+package spool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+
+	"postern/spool/internal/pagefile"
+)
+
+// prepare leaves a file that bbolt can be trusted with, or none. lost counts what a salvage could not read.
+func (d *directory) prepare(cfg Config) error {
+	if err := d.remove(compactName, salvageName, compactName+".lock", salvageName+".lock"); err != nil {
+		return fmt.Errorf("remove what an earlier run left: %w", err)
+	}
+	fault, err := d.inspect(context.Background())
+	if err != nil || fault == nil {
+		return err
+	}
+	report, err := d.salvage(context.Background())
+	if err != nil {
+		return fmt.Errorf("salvage %s (%w): %w: move the file away to start with an empty spool", d.file(), fault, err)
+	}
+	cfg.Logger.Error("the spool's file was damaged: what could be read was salvaged into a new one",
+		slog.Any("damage", fault), slog.Int64("recovered", report.Recovered), slog.Int64("lost", report.Lost),
+		slog.String("kept", report.Kept))
+	return nil
+}
+
+// inspect returns the fault for which the file must be salvaged, or nil. Nothing is read of a file that is still as a
+// clean close left it. Nothing is changed, but for a file without content, which is removed.
+func (d *directory) inspect(ctx context.Context) (fault, err error) {
+	info, err := os.Lstat(d.file())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("the spool cannot be opened: %w", err)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: %w: it is no regular file: move it away or choose another spool.dir", d.file(), ErrNotSpool)
+	case d.cleanlyClosed() && !d.has(damagedName):
+		return nil, nil
+	}
+	f, err := pagefile.Open(d.file())
+	switch {
+	case errors.Is(err, pagefile.ErrEmpty), errors.Is(err, pagefile.ErrBlank):
+		// Made and never written: a start that was cut short, before anything was accepted.
+		return nil, d.remove(dbName)
+	case errors.Is(err, pagefile.ErrForeign):
+		return nil, fmt.Errorf("%s: %w: move it away or choose another spool.dir", d.file(), ErrNotSpool)
+	case errors.Is(err, pagefile.ErrVersion):
+		return nil, fmt.Errorf("%s: %w: %w", d.file(), ErrNewerFormat, err)
+	case errors.Is(err, pagefile.ErrTruncated):
+		return err, nil
+	case err != nil:
+		return nil, fmt.Errorf("the spool cannot be opened: %w", err)
+	}
+	defer f.Close()
+	if d.has(damagedName) {
+		return errors.New("a fault was met while Postern ran"), nil
+	}
+	return f.Verify(ctx), nil
+}
+
+func (d *directory) has(name string) bool {
+	_, err := os.Lstat(d.join(name))
+	return err == nil
+}

@@ -1,0 +1,168 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	berrors "go.etcd.io/bbolt/errors"
+
+	"postern/spool/internal/disk"
+)
+
+// Room is counted twice: against max_bytes in pages that are in use, and against the disk in blocks that the file really
+// has. Both keep a reserve that accepts never touch, so that the result of an attempt can be recorded however full the
+// spool or the disk is. A commit of results writes few pages, since a dead letter's payload stays where it is.
+
+const (
+	minReserve = 64 * pageSize
+	maxReserve = 4 * mib
+	// fullRetry is how often a disk that was full is asked again.
+	fullRetry = time.Second
+)
+
+// space is how much of the file is used, as of the last transaction.
+type space struct {
+	highWater int64 // bytes up to the last page ever used
+	free      int64 // of them on the freelist
+}
+
+func (sp space) used() int64 { return sp.highWater - sp.free }
+
+// room answers what still fits. It belongs to the committer.
+type room struct {
+	st       *store
+	maxBytes int64
+	reserve  int64
+	space    space
+	taken    int64 // by the present transaction
+
+	refused    int64     // the biggest size refused since all fitted; 0: none
+	diskFullAt time.Time // when the disk last refused; zero: it did not
+}
+
+func newRoom(st *store, cfg Config, free uint64) *room {
+	reserve := min(max(cfg.MaxBytes/256, minReserve), maxReserve)
+	// On a small disk a reserve made for a big spool would leave nothing for events.
+	onDisk := st.allocated + int64(min(free, 1<<60))
+	reserve = min(reserve, max(onDisk/8, minReserve/2))
+	return &room{st: st, maxBytes: cfg.MaxBytes, reserve: reserve}
+}
+
+// begin starts counting for one transaction.
+func (r *room) begin() {
+	r.taken = 0
+	r.space = r.st.space
+}
+
+// cost is what an event of a size takes in pages, at most: bigger ones get pages of their own.
+func cost(size int64) int64 {
+	if size > pageSize/4 {
+		return size + pageSize/2
+	}
+	return size + size/16
+}
+
+// take books room for size bytes or returns ErrFull.
+func (r *room) take(size int64) error {
+	if err := r.fits(cost(size)); err != nil {
+		r.refused = max(r.refused, size)
+		return err
+	}
+	r.taken += cost(size)
+	return nil
+}
+
+func (r *room) fits(n int64) error {
+	if used := r.space.used() + r.taken; used+n+r.reserve > r.maxBytes {
+		return fmt.Errorf("%w: %d of %d bytes are used", ErrFull, used, r.maxBytes)
+	}
+	return r.allocateFor(n)
+}
+
+// allocateFor makes sure that the disk has the blocks. Free pages count half: they may be too small for what comes.
+func (r *room) allocateFor(n int64) error {
+	grow := max(r.taken+n-r.space.free/2, 0)
+	want := min(r.space.highWater+r.reserve+grow, r.maxBytes)
+	if want <= r.st.allocated {
+		return nil
+	}
+	if !r.diskFullAt.IsZero() && time.Since(r.diskFullAt) < fullRetry {
+		return fmt.Errorf("%w: the disk has no room", ErrFull)
+	}
+	step := min(max(r.st.allocated/8, 16*pageSize), 16*mib)
+	err := r.st.allocate(min(want+step, r.maxBytes))
+	if isNoSpace(err) {
+		err = r.st.allocate(want)
+	}
+	if err != nil {
+		r.diskFullAt = time.Now()
+		return fmt.Errorf("%w: the disk has no room: %w", ErrFull, err)
+	}
+	r.diskFullAt = time.Time{}
+	return nil
+}
+
+// blocked notes that a commit failed for want of room although there seemed to be some.
+func (r *room) blocked(size int64) {
+	r.refused = max(r.refused, size)
+	r.diskFullAt = time.Now()
+}
+
+// recheck ends the refusal when what was refused fits again.
+func (r *room) recheck() {
+	if r.refused == 0 {
+		return
+	}
+	r.begin()
+	if r.fits(cost(r.refused)) == nil {
+		r.refused = 0
+	}
+}
+
+// isNoSpace tells a full disk or file from a broken one.
+func isNoSpace(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, berrors.ErrMaxSizeReached)
+}
+
+// allocate gives the file blocks up to size.
+func (st *store) allocate(size int64) error {
+	size = (size + pageSize - 1) / pageSize * pageSize
+	if size <= st.allocated {
+		return nil
+	}
+	if err := disk.Allocate(st.file, size); err != nil {
+		return err
+	}
+	st.allocated = size
+	return nil
+}
+
+// measure reads how much of the file is in use after a transaction.
+func (st *store) measure() error {
+	tx, err := st.cur.db.Begin(false)
+	if err != nil {
+		return err
+	}
+	highWater := tx.Size()
+	_ = tx.Rollback()
+	stats := st.cur.db.Stats()
+	free := stats.FreePageN
+	if stats.OpenTxN == 0 {
+		// Nobody reads: what the last commit freed is there for the next one.
+		free += stats.PendingPageN
+	}
+	st.space = space{highWater: highWater, free: int64(free) * int64(st.pageSize())}
+	return nil
+}
+
+// fileSize is the present length of the file.
+func fileSize(f *os.File) int64 {
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}

@@ -1,0 +1,286 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	bolt "go.etcd.io/bbolt"
+
+	"postern/spool/internal/layout"
+)
+
+// pageSize was chosen by measuring; DESIGN.md has the numbers.
+const pageSize = 8192
+
+// errDamaged means that bbolt met something in the file that cannot be. Nothing is written any more; the next open
+// salvages.
+var errDamaged = errors.New("the spool's file is damaged: restart Postern, which salvages what can be read")
+
+// commitError is a commit that failed. Visible tells that readers see its effects all the same, since only the last
+// sync failed: whether they survive a power cut is open until a later sync succeeds.
+type commitError struct {
+	err     error
+	visible bool
+}
+
+func (e *commitError) Error() string { return "commit: " + e.err.Error() }
+func (e *commitError) Unwrap() error { return e.err }
+
+// generation is one open database and those who read in it. A new one begins when the file is exchanged.
+type generation struct {
+	db      *bolt.DB
+	readers int
+	idle    chan struct{} // closed when the generation is past and the last reader has left
+	past    bool
+}
+
+// store is the bbolt file: transactions that neither panic nor leave the process in doubt about the disk. Only the
+// committer writes; anybody reads.
+type store struct {
+	path    string
+	maxSize int64
+
+	mu  sync.Mutex // guards cur, its readers and past
+	cur *generation
+
+	// The rest belongs to the committer.
+	file      *os.File // a second handle on the same file, for what bbolt does not offer
+	allocated int64    // bytes of file that have blocks on disk
+	unsettled bool     // the visible state is not known to be on disk
+	space     space
+
+	damaged  atomic.Bool
+	onDamage func(cause any)
+	// commit is tx.Commit; tests let it fail.
+	commit func(*bolt.Tx) error
+}
+
+func boltOptions(maxSize, fileSize int64) *bolt.Options {
+	return &bolt.Options{
+		Timeout:        lockWait,
+		NoFreelistSync: true, // a big freelist would be written with every commit
+		FreelistType:   bolt.FreelistMapType,
+		// Growing the map waits for readers and moves it under them: reserve the addresses at once.
+		InitialMmapSize: int(max(maxSize, fileSize)),
+		MaxSize:         int(maxSize),
+		PageSize:        pageSize,
+		NoGrowSync:      true, // the file is lengthened ahead, by ensureAllocated
+	}
+}
+
+// openStore opens the file, which must not be damaged: bbolt panics in goroutines of its own otherwise.
+func openStore(path string, maxSize int64) (*store, error) {
+	st := &store{path: path, maxSize: maxSize, onDamage: func(any) {}}
+	st.commit = func(tx *bolt.Tx) error { return tx.Commit() }
+	gen, file, err := openGeneration(path, maxSize)
+	if err != nil {
+		return nil, err
+	}
+	st.cur, st.file = gen, file
+	return st, nil
+}
+
+func openGeneration(path string, maxSize int64) (gen *generation, file *os.File, err error) {
+	file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	var db *bolt.DB
+	err = guarded(func() (err error) {
+		db, err = bolt.Open(path, 0o600, boltOptions(maxSize, info.Size()))
+		return err
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	db.AllocSize = pageSize
+	return &generation{db: db, idle: make(chan struct{})}, file, nil
+}
+
+// guarded runs fn and turns a panic or a fault on the mapped file into an error that wraps errDamaged.
+func guarded(fn func() error) (err error) {
+	old := debug.SetPanicOnFault(true)
+	defer debug.SetPanicOnFault(old)
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w (%v)", errDamaged, cause)
+		}
+	}()
+	return fn()
+}
+
+func (st *store) acquire() *generation {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.cur.readers++
+	return st.cur
+}
+
+func (st *store) release(g *generation) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	g.readers--
+	if g.past && g.readers == 0 {
+		close(g.idle)
+	}
+}
+
+// turn makes next the current generation and returns a channel that closes when the readers of the last one are gone.
+func (st *store) turn(next *generation) <-chan struct{} {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	last := st.cur
+	last.past = true
+	if last.readers == 0 {
+		close(last.idle)
+	}
+	st.cur = next
+	return last.idle
+}
+
+// begin starts a read transaction; end must be called once. Transactions are short: a long one keeps pages from reuse.
+func (st *store) begin() (tx *bolt.Tx, end func(), err error) {
+	if st.damaged.Load() {
+		return nil, nil, errDamaged
+	}
+	g := st.acquire()
+	if tx, err = g.db.Begin(false); err != nil {
+		st.release(g)
+		return nil, nil, err
+	}
+	return tx, func() { _ = tx.Rollback(); st.release(g) }, nil
+}
+
+// view runs fn in a read transaction.
+func (st *store) view(fn func(tx *bolt.Tx) error) error {
+	tx, end, err := st.begin()
+	if err != nil {
+		return err
+	}
+	defer end()
+	return st.guard(func() error { return fn(tx) })
+}
+
+// guard is guarded, and remembers the damage.
+func (st *store) guard(fn func() error) error {
+	err := guarded(fn)
+	if errors.Is(err, errDamaged) && st.damaged.CompareAndSwap(false, true) {
+		st.onDamage(err)
+	}
+	return err
+}
+
+// update runs fn in the write transaction and commits. The error is fn's own, or a *commitError; after either nothing
+// is changed, unless the commitError says visible.
+func (st *store) update(fn func(tx *bolt.Tx) error) error {
+	if st.damaged.Load() {
+		return errDamaged
+	}
+	if err := st.settle(); err != nil {
+		return err
+	}
+	// No defer rolls back after a panic: that would read the damaged file once more, in a goroutine that nobody guards.
+	return st.guard(func() error {
+		tx, err := st.cur.db.Begin(true)
+		if err != nil {
+			return err
+		}
+		id := tx.ID()
+		if err := fn(tx); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+		if err := st.commit(tx); err != nil {
+			return st.afterFailure(id, err)
+		}
+		return nil
+	})
+}
+
+// afterFailure finds out whether the failed commit is visible, and if so tries to get it onto the disk.
+func (st *store) afterFailure(id int, cause error) error {
+	visible, err := st.visibleID()
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if visible != id {
+		return &commitError{err: cause}
+	}
+	// bbolt has given the pages that this commit freed to the next one; the state on disk may still need them. So
+	// nothing is written before the visible state is known to be the one on disk.
+	st.unsettled = true
+	if st.settle() == nil {
+		return nil
+	}
+	return &commitError{err: cause, visible: true}
+}
+
+func (st *store) visibleID() (int, error) {
+	tx, err := st.cur.db.Begin(false)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	return tx.ID(), nil
+}
+
+// settle ends the doubt after a failed last sync: it writes the visible meta page once more and syncs. Readers that
+// began before are waited for, since bbolt no longer keeps their pages for them.
+func (st *store) settle() error {
+	if !st.unsettled {
+		return nil
+	}
+	if err := st.syncMeta(); err != nil {
+		return &commitError{err: err}
+	}
+	<-st.turn(&generation{db: st.cur.db, idle: make(chan struct{})})
+	st.unsettled = false
+	return nil
+}
+
+// syncMeta writes the current meta page in its place once more and syncs the file. It serves as a probe of the disk too.
+func (st *store) syncMeta() error {
+	id, err := st.visibleID()
+	if err != nil {
+		return err
+	}
+	page := make([]byte, st.pageSize())
+	off := int64(id%2) * int64(st.pageSize())
+	if _, err := st.file.ReadAt(page, off); err != nil {
+		return fmt.Errorf("read the meta page: %w", err)
+	}
+	if _, err := st.file.WriteAt(page, off); err != nil {
+		return fmt.Errorf("write the meta page: %w", err)
+	}
+	return st.file.Sync()
+}
+
+func (st *store) pageSize() int { return st.cur.db.Info().PageSize }
+
+// close ends the store. Clean makes the next open fast: the freelist is written, so that nothing has to be scanned.
+func (st *store) close(clean bool) error {
+	<-st.turn(&generation{db: st.cur.db, idle: make(chan struct{})})
+	if st.damaged.Load() {
+		// bbolt's locks may be held by what panicked: leave it to the end of the process.
+		return st.file.Close()
+	}
+	var err error
+	if clean && !st.unsettled {
+		st.cur.db.NoFreelistSync = false
+		err = st.update(func(tx *bolt.Tx) error { return touch(tx) })
+	}
+	return errors.Join(err, st.cur.db.Close(), st.file.Close())
+}
+
+// touch makes a transaction write something, so that its commit writes the freelist.
+func touch(tx *bolt.Tx) error {
+	b := tx.Bucket(layout.Meta.Name())
+	return b.Put(layout.KeyFormat, []byte{layout.Format})
+}
