@@ -78,7 +78,6 @@ func (g *Gate) Resume(now time.Time) {
 func (g *Gate) Reset(now time.Time) {
 	g.seen(now)
 	g.breaker.Reset()
-	g.breaker.EndGrowth(g.policy.Concurrency)
 }
 
 func (g *Gate) seen(now time.Time) {

@@ -36,7 +36,7 @@ func (b *Bucket) SetLimits(limits []Limit, burst int, now time.Time) {
 	fresh := b.spacer.limiter == nil
 	b.spacer.set(shortest(limits), burst, now)
 	if fresh {
-		b.replay(now)
+		b.replay()
 	}
 }
 

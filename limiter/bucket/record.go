@@ -48,20 +48,16 @@ func (b *Bucket) Restore(runs []Run, now time.Time) {
 			b.sent.add(b.offset(at), b.most)
 		}
 	}
-	b.replay(now)
+	b.replay()
 }
 
 // replay spends the spacing's tokens for the recorded sends.
-func (b *Bucket) replay(now time.Time) {
+func (b *Bucket) replay() {
 	if !b.Limited() {
 		return
 	}
 	n := min(b.sent.n, shortest(b.limits).N)
 	for i := b.sent.n - n; i < b.sent.n; i++ {
-		at := b.time(b.sent.at(i))
-		if at.After(now) {
-			at = now
-		}
-		b.spacer.take(at)
+		b.spacer.take(b.time(b.sent.at(i)))
 	}
 }

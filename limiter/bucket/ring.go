@@ -33,14 +33,17 @@ func (r *ring) newest(k int) int64 { return r.at(r.n - k) }
 // add inserts t at its place; the oldest gives way where the ring holds most already. Times come nearly in order,
 // because a request leaves soon after its permit.
 func (r *ring) add(t int64, most int) {
-	for r.n >= max(most, 1) {
-		if t <= r.at(0) {
+	if r.n > most {
+		r.drop(r.n - most)
+	}
+	if r.n == most {
+		if most == 0 || t <= r.at(0) {
 			return
 		}
 		r.drop(1)
 	}
 	if r.n == len(r.buf) {
-		r.resize(min(max(2*len(r.buf), 8), max(most, 1)))
+		r.resize(min(max(2*len(r.buf), 8), most))
 	}
 	i := r.n
 	r.n++
