@@ -1,0 +1,154 @@
+// Package admin is the face that people and their tools look at: probes, metrics, the JSON API under /api/v1 and a
+// plain start page (contract section 5).
+//
+// It promises that no list shows a query, user info, a header value or a body, that only ?reveal=1 does and is logged,
+// that a page of another site can neither read nor act (package guard is asked before anything else), and that a
+// request which is not understood is refused with a problem document that says what is allowed. It leaves out how
+// things are kept and decided: it asks its Parts, which package app joins. It holds no state but that of the paced
+// replays that it runs.
+//
+// Beyond the contract's table there is one resource: a replay with a rate runs in the background, answers 202 with an
+// ID, and shows its progress under GET dead-letters/replays and GET dead-letters/replays/{id}; DELETE on the latter
+// stops it.
+package admin
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"postern/proxy/guard"
+	"postern/spool"
+)
+
+// Store reads the spool; *spool.Spool is one.
+type Store interface {
+	Stats() spool.Stats
+	Get(id string, payload bool) (spool.View, error)
+	List(q spool.Query) (spool.Page, error)
+}
+
+// Letters reads dead letters in bulk, oldest first and without payloads; *spool.Spool is one.
+type Letters interface {
+	DeadLetters(q spool.Query, yield func(spool.View) bool) error
+}
+
+// Changes are what a person may do to an event; *spool.Spool is one.
+type Changes interface {
+	Retry(ctx context.Context, id string) error
+	Delete(ctx context.Context, id string) error
+}
+
+// Spool is all that is asked of the spool.
+type Spool interface {
+	Store
+	Letters
+	Changes
+}
+
+// EndpointStates shows endpoints.
+type EndpointStates interface {
+	List() []EndpointView
+	Get(name string) (EndpointView, bool)
+}
+
+// EndpointControls are what a person may do to an endpoint. They return when the change is on disk.
+type EndpointControls interface {
+	Pause(ctx context.Context, name string) error
+	Resume(ctx context.Context, name string) error
+	Reset(ctx context.Context, name string) error
+}
+
+// Endpoints is all that is asked about endpoints.
+type Endpoints interface {
+	EndpointStates
+	EndpointControls
+}
+
+// Metrics writes the Prometheus page; *telemetry.Metrics is one.
+type Metrics interface {
+	WritePrometheus(w io.Writer) error
+}
+
+// Policy is what the configuration says of an endpoint, as far as lists of events show it.
+type Policy struct {
+	URL         string // of a configured endpoint, without query and user info
+	MaxAttempts int
+}
+
+// Answers yields the attempts that got an answer since then, for the suggestion of a limit.
+type Answers func(since time.Time, yield func(endpoint string, at time.Time, statusCode int) bool) error
+
+// Parts are what the API shows and acts upon. Spool, Endpoints, Metrics, Guard and Logger are needed.
+type Parts struct {
+	Spool     Spool
+	Endpoints Endpoints
+	Metrics   Metrics
+	Guard     *guard.Guard
+	Logger    *slog.Logger
+	// Ready gives the reasons why /readyz should say no, each a sentence; nil or none means ready.
+	Ready func() []string
+	// Policies finds an endpoint's policy; ok is false for one that left the configuration. Nil knows none.
+	Policies func(endpoint string) (p Policy, ok bool)
+	// Answers may be nil: then the analysis suggests no limits.
+	Answers Answers
+	// Sync is the object status shows as sync; nil shows that there is none.
+	Sync func() any
+	// Page serves /; nil serves a plain one.
+	Page http.Handler
+	// InstanceID and Version are shown as they are.
+	InstanceID, Version string
+}
+
+// Handler serves the admin listener.
+type Handler struct {
+	parts   Parts
+	mux     *http.ServeMux
+	replays *replays
+	ctx     context.Context // ends with Close, and all bulk work with it
+	cancel  context.CancelFunc
+}
+
+// New makes the handler. Close ends what it runs in the background.
+func New(parts Parts) *Handler {
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &Handler{parts: parts, mux: http.NewServeMux(), replays: newReplays(), ctx: ctx, cancel: cancel}
+	h.routes()
+	return h
+}
+
+// Close stops paced replays and bulk calls and waits for the paced ones; events that were not reached stay dead
+// letters.
+func (h *Handler) Close() {
+	h.cancel()
+	h.replays.wait()
+}
+
+// routes is the whole of the API. Endpoint names hold slashes and go by a way of their own, see serveEndpoint.
+func (h *Handler) routes() {
+	probes(h.mux, h.parts.Ready, h.parts.Metrics)
+	page := h.parts.Page
+	if page == nil {
+		page = http.HandlerFunc(startPage)
+	}
+	h.mux.Handle("GET /{$}", page)
+
+	h.mux.Handle("GET "+api+"status", h.call(h.status))
+	h.mux.Handle("GET "+api+"events", h.call(h.listEvents))
+	h.mux.Handle("GET "+api+"events/{id}", h.call(h.showEvent))
+	h.mux.Handle("POST "+api+"events/{id}/retry", h.call(h.retryEvent))
+	h.mux.Handle("DELETE "+api+"events/{id}", h.call(h.deleteEvent))
+	h.mux.Handle("GET "+api+"endpoints", h.call(h.listEndpoints))
+	h.mux.Handle("GET "+api+"dead-letters", h.call(h.listLetters))
+	h.mux.Handle("GET "+api+"dead-letters/analysis", h.call(h.analysis))
+	h.mux.Handle("POST "+api+"dead-letters/replay", unhurried(h.call(h.replay)))
+	h.mux.Handle("POST "+api+"dead-letters/purge", unhurried(h.call(h.purge)))
+	h.mux.Handle("GET "+api+"dead-letters/replays", h.call(h.listReplays))
+	h.mux.Handle("GET "+api+"dead-letters/replays/{id}", h.call(h.showReplay))
+	h.mux.Handle("DELETE "+api+"dead-letters/replays/{id}", h.call(h.stopReplay))
+}
+
+// api is where the JSON lives.
+const api = "/api/v1/"

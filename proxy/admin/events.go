@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"net/http"
+
+	"postern/spool"
+)
+
+func (h *Handler) listEvents(r *http.Request) (reply, error) {
+	q, err := eventQuery(r)
+	if err != nil {
+		return reply{}, err
+	}
+	page, err := h.list(q)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: struct {
+		Events []eventJSON `json:"events"`
+		Next   *string     `json:"next_cursor"`
+	}{h.events(page.Events), orNull(page.Next)}}, nil
+}
+
+// list reads one page. An error of the spool while a cursor was given is taken for the cursor's fault: it is the only
+// part of a query that the spool alone can judge.
+func (h *Handler) list(q spool.Query) (spool.Page, error) {
+	page, err := h.parts.Spool.List(q)
+	if _, known := lookUp(err); err != nil && !known && q.Cursor != "" {
+		return page, badRequest("cursor: it is not one of this Postern. Take next_cursor of the page before, or leave it out to begin anew.")
+	}
+	return page, err
+}
+
+func (h *Handler) events(views []spool.View) []eventJSON {
+	out := make([]eventJSON, 0, len(views))
+	for i := range views {
+		out = append(out, h.event(&views[i]))
+	}
+	return out
+}
+
+func (h *Handler) showEvent(r *http.Request) (reply, error) {
+	params, err := parameters(r, "reveal")
+	if err != nil {
+		return reply{}, err
+	}
+	reveal, err := params.boolean("reveal")
+	if err != nil {
+		return reply{}, err
+	}
+	view, err := h.parts.Spool.Get(r.PathValue("id"), reveal)
+	if err != nil {
+		return reply{}, err
+	}
+	out := detailJSON{eventJSON: h.event(&view), Attempts: attempts(view.History)}
+	if !reveal {
+		return reply{body: out}, nil
+	}
+	h.parts.Logger.Info("an event was revealed", "event_id", view.ID, "remote", r.RemoteAddr)
+	return reply{body: revealedJSON{detailJSON: out, payload: revealed(&view)}}, nil
+}
+
+func (h *Handler) retryEvent(r *http.Request) (reply, error) {
+	id := r.PathValue("id")
+	if err := h.parts.Spool.Retry(r.Context(), id); err != nil {
+		return reply{}, err
+	}
+	h.parts.Logger.Info("an event was retried by hand", "event_id", id, "remote", r.RemoteAddr)
+	view, err := h.parts.Spool.Get(id, false)
+	if err != nil {
+		return reply{}, err
+	}
+	return reply{body: h.event(&view)}, nil
+}
+
+func (h *Handler) deleteEvent(r *http.Request) (reply, error) {
+	id := r.PathValue("id")
+	if err := h.parts.Spool.Delete(r.Context(), id); err != nil {
+		return reply{}, err
+	}
+	h.parts.Logger.Info("an event was deleted by hand", "event_id", id, "remote", r.RemoteAddr)
+	return reply{body: struct {
+		ID      string `json:"id"`
+		Deleted bool   `json:"deleted"`
+	}{id, true}}, nil
+}

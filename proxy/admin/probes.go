@@ -1,0 +1,62 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"postern/proxy/guard"
+	"postern/proxy/problem"
+)
+
+// NewProbes makes the handler of probes.listen: /healthz, /readyz and /metrics alone. ready may be nil.
+func NewProbes(g *guard.Guard, ready func() []string, m Metrics) http.Handler {
+	mux := http.NewServeMux()
+	probes(mux, ready, m)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if admitted(w, r, g) {
+			serve(mux, w, r)
+		}
+	})
+}
+
+// probes adds what both listeners have.
+func probes(mux *http.ServeMux, ready func() []string, m Metrics) {
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		// That this is answered is the answer: a spool that cannot be written is a matter for /readyz, since
+		// restarting the process would not mend the disk.
+		writeText(w, "text/plain; charset=utf-8", http.StatusOK, []byte("ok\n"))
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeReady(w, ready) })
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) { writeMetrics(w, m) })
+}
+
+// writeReady answers 200, or 503 with the reasons.
+func writeReady(w http.ResponseWriter, ready func() []string) {
+	state := struct {
+		Ready   bool     `json:"ready"`
+		Reasons []string `json:"reasons"`
+	}{Ready: true, Reasons: []string{}}
+	if ready != nil {
+		state.Reasons = append(state.Reasons, ready()...)
+	}
+	status := http.StatusOK
+	if len(state.Reasons) > 0 {
+		state.Ready, status = false, http.StatusServiceUnavailable
+	}
+	text, err := json.Marshal(state)
+	if err != nil { // strings and a bool can always be encoded
+		panic(err)
+	}
+	writeText(w, "application/json", status, append(text, '\n'))
+}
+
+// writeMetrics writes the page in the text format that every Prometheus reads.
+func writeMetrics(w http.ResponseWriter, m Metrics) {
+	var page bytes.Buffer
+	if err := m.WritePrometheus(&page); err != nil {
+		problem.Write(w, problem.Problem{Status: 500, Slug: "internal", Title: "The metrics could not be written"})
+		return
+	}
+	writeText(w, "text/plain; version=0.0.4; charset=utf-8", http.StatusOK, page.Bytes())
+}

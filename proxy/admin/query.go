@@ -1,0 +1,169 @@
+package admin
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"postern/spool"
+)
+
+// Bounds of lists and of the analysis.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+	defaultHours = 24
+	maxHours     = 10 * 366 * 24 // longer than any retention
+)
+
+// values are the parameters of a request's query, each at most once.
+type values map[string]string
+
+// parameters reads the query strictly: a misspelt filter that is passed over would show, or purge, everything.
+func parameters(r *http.Request, allowed ...string) (values, error) {
+	parsed, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, badRequest("The query cannot be read. Percent-encode %%, & and ; in its values.")
+	}
+	out := make(values, len(parsed))
+	for name, list := range parsed {
+		switch {
+		case !slices.Contains(allowed, name) && len(allowed) == 0:
+			return nil, badRequest("This call takes no query parameters.")
+		case !slices.Contains(allowed, name):
+			return nil, badRequest("The query has a parameter that this call does not take. It takes %s.", strings.Join(allowed, ", "))
+		case len(list) > 1:
+			return nil, badRequest("%s: given %d times; give it once.", name, len(list))
+		}
+		out[name] = list[0]
+	}
+	return out, nil
+}
+
+func (v values) boolean(name string) (bool, error) {
+	switch v[name] {
+	case "1", "true":
+		return true, nil
+	case "0", "false":
+		return false, nil
+	}
+	if _, given := v[name]; given {
+		return false, badRequest("%s: must be 1 or 0.", name)
+	}
+	return false, nil
+}
+
+// number reads a whole number from 1 to most; fallback is for a parameter that is not there.
+func (v values) number(name string, fallback, most int) (int, error) {
+	given, ok := v[name]
+	if !ok {
+		return fallback, nil
+	}
+	n, err := strconv.Atoi(given)
+	if err != nil || n < 1 || n > most {
+		return 0, badRequest("%s: must be a whole number from 1 to %d.", name, most)
+	}
+	return n, nil
+}
+
+// paging adds limit and cursor to a query.
+func (v values) paging(q *spool.Query) (err error) {
+	q.Limit, err = v.number("limit", defaultLimit, maxLimit)
+	q.Cursor = v["cursor"]
+	return err
+}
+
+func eventQuery(r *http.Request) (q spool.Query, err error) {
+	params, err := parameters(r, "state", "endpoint", "limit", "cursor")
+	if err != nil {
+		return q, err
+	}
+	q.Endpoint = origin(params["endpoint"])
+	if word := params["state"]; word != "" {
+		var ok bool
+		if q.State, ok = spool.ParseState(word); !ok {
+			return q, badRequest("state: must be one of pending, in_flight, failed, delivered, dead_letter.")
+		}
+	}
+	return q, params.paging(&q)
+}
+
+func letterQuery(r *http.Request, now time.Time) (q spool.Query, err error) {
+	params, err := parameters(r, "endpoint", "status", "error", "since", "until", "limit", "cursor")
+	if err != nil {
+		return q, err
+	}
+	f := filter{Endpoint: params["endpoint"], Error: params["error"], Since: params["since"], Until: params["until"]}
+	if text := params["status"]; text != "" {
+		if f.Status, err = strconv.Atoi(text); err != nil || f.Status == 0 {
+			return q, badStatus
+		}
+	}
+	if q, err = f.query(now); err != nil {
+		return q, err
+	}
+	return q, params.paging(&q)
+}
+
+// filter selects dead letters, in a query or in a JSON body. What is not set selects everything.
+type filter struct {
+	Endpoint string `json:"endpoint"`
+	Status   int    `json:"status"`
+	Error    string `json:"error"`
+	Since    string `json:"since"`
+	Until    string `json:"until"`
+}
+
+var (
+	class     = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+	badStatus = badRequest("status: must be an HTTP status code from 100 to 599; select failures without an answer by error, such as timeout.")
+)
+
+// query checks a filter and turns it into one of the spool's.
+func (f filter) query(now time.Time) (q spool.Query, err error) {
+	q = spool.Query{State: spool.StateDeadLetter, Endpoint: origin(f.Endpoint), Status: f.Status, Error: f.Error}
+	if f.Status != 0 && (f.Status < 100 || f.Status > 599) {
+		return q, badStatus
+	}
+	if f.Error != "" && !class.MatchString(f.Error) {
+		return q, badRequest("error: must be a class such as timeout, connect, dns, tls, connection, redirect, body_rule, blocked_address, invalid_request or http_503.")
+	}
+	if q.Since, err = instant("since", f.Since, now); err != nil {
+		return q, err
+	}
+	if q.Until, err = instant("until", f.Until, now); err != nil {
+		return q, err
+	}
+	if !q.Until.IsZero() && q.Until.Before(q.Since) {
+		return q, badRequest("until: lies before since.")
+	}
+	return q, nil
+}
+
+// instant reads an RFC 3339 time or a duration back from now; days are understood as well, as 7d.
+func instant(name, text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	// In a query a + that was not percent-encoded arrives as a blank.
+	if at, err := time.Parse(time.RFC3339, strings.ReplaceAll(text, " ", "+")); err == nil {
+		return at, nil
+	}
+	if back, ok := duration(text); ok && back >= 0 {
+		return now.Add(-back), nil
+	}
+	return time.Time{}, badRequest("%s: must be an RFC 3339 time such as 2026-01-31T08:00:00Z, or a duration back from now such as 90m, 24h or 7d.", name)
+}
+
+func duration(text string) (time.Duration, bool) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err == nil && n <= maxHours/24
+	}
+	d, err := time.ParseDuration(text)
+	return d, err == nil
+}
