@@ -55,7 +55,10 @@ func New(o Options) (*Client, error) {
 		return c, nil
 	}
 	c.proxied = true
-	return c, c.useProxy(o.Proxy)
+	if err := c.useProxy(o.Proxy); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 func newTransport(concurrency int) *http.Transport {
@@ -79,8 +82,8 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	if c.proxied {
 		var err error
 		if req, err = c.throughProxy(req); err != nil {
-			if req != nil && req.Body != nil {
-				req.Body.Close()
+			if req.Body != nil {
+				req.Body.Close() // as the RoundTripper interface asks
 			}
 			return nil, err
 		}
