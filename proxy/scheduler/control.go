@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"postern/limiter"
+	"postern/limiter/breaker"
 	"postern/limiter/quantile"
 	"postern/spool"
 )
@@ -47,13 +48,17 @@ type EndpointView struct {
 	Name       string
 	Configured bool
 	Gate       limiter.Snapshot
-	InFlight   int
-	Latency    quantile.Summary
-	window     *quantile.Window
+	// InFlight counts running attempts; InFlightPending those of them whose event was never tried before.
+	InFlight, InFlightPending int
+	Latency                   quantile.Summary
+	latency                   *quantile.Window
 }
 
-// Endpoints lists every endpoint that has a line. The order is not defined.
-func (s *Scheduler) Endpoints() []EndpointView {
+// Endpoints lists every endpoint that has a line, with its percentiles. The order is not defined.
+func (s *Scheduler) Endpoints() []EndpointView { return withLatency(s.Gates()) }
+
+// Gates is Endpoints without percentiles, which cost most.
+func (s *Scheduler) Gates() []EndpointView {
 	var views []EndpointView
 	s.ask(func() {
 		now := time.Now()
@@ -62,7 +67,7 @@ func (s *Scheduler) Endpoints() []EndpointView {
 			views = append(views, l.view(now))
 		}
 	})
-	return withLatency(views)
+	return views
 }
 
 // Endpoint finds one.
@@ -80,14 +85,14 @@ func (s *Scheduler) Endpoint(name string) (EndpointView, bool) {
 }
 
 func (l *line) view(now time.Time) EndpointView {
-	return EndpointView{Name: l.name, Configured: l.configured, Gate: l.gate.Snapshot(now), InFlight: l.inFlight, window: l.window}
+	return EndpointView{Name: l.name, Configured: l.configured, Gate: l.gate.Snapshot(now), InFlight: l.inFlight, InFlightPending: l.inFlight - l.retrying, latency: l.latency}
 }
 
 // withLatency computes percentiles outside the scheduler's goroutine, since that may mean sorting 100,000 samples.
 func withLatency(views []EndpointView) []EndpointView {
 	now := time.Now()
 	for i := range views {
-		views[i].Latency = views[i].window.Quantiles(now)
+		views[i].Latency = views[i].latency.Quantiles(now)
 	}
 	return views
 }
@@ -103,7 +108,7 @@ type Sample struct {
 func (s *Scheduler) Remember(batch []Sample) {
 	s.box.post(func() {
 		for _, sample := range batch {
-			s.line(sample.Endpoint).window.Add(sample.At, sample.Duration)
+			s.line(sample.Endpoint).latency.Add(sample.At, sample.Duration)
 		}
 	})
 }
@@ -128,7 +133,7 @@ func (s *Scheduler) change(ctx context.Context, endpoint string, f func(*limiter
 	s.box.post(func() {
 		l, now := s.line(endpoint), time.Now()
 		f(l.gate, now)
-		s.cfg.Observer.Changed(l.name, l.gate.Snapshot(now))
+		s.tell(l, now)
 		s.cfg.Store.SaveEndpointState(endpoint, l.gate.State(), func(err error) { saved <- err })
 		s.enqueue(l)
 	})
@@ -155,10 +160,16 @@ func (s *Scheduler) sweep(now time.Time) {
 	for name, l := range s.lines {
 		idle := now.Sub(l.lastUsed) > keep && l.inFlight == 0 && !l.queued && !l.crowded && !l.reserving &&
 			l.fresh.len()+l.backlog.len() == 0 && l.diskDue.IsZero()
-		if idle && strings.Contains(name, "://") && l.gate.Idle(now) {
+		if idle && strings.Contains(name, "://") && unremarkable(l.gate.Snapshot(now)) {
 			delete(s.lines, name)
 		}
 	}
+}
+
+// unremarkable tells that a gate has nothing to remember: a new one would be the same.
+func unremarkable(s limiter.Snapshot) bool {
+	return s.Breaker == breaker.Closed && s.ConsecutiveFailures == 0 && !s.Paused && !s.Throttled &&
+		s.Concurrency == s.MaxConcurrency && len(s.Limits) == 0
 }
 
 // Stop starts nothing more, lets running attempts end until ctx does, then cuts them. It returns when Run has ended.
@@ -186,7 +197,8 @@ func (s *Scheduler) States() map[string][]byte {
 	<-s.done
 	states := make(map[string][]byte, len(s.lines))
 	for name, l := range s.lines {
-		if !l.gate.Idle(time.Now()) {
+		l.gate.GiveBack()
+		if !unremarkable(l.gate.Snapshot(time.Now())) {
 			states[name] = l.gate.State()
 		}
 	}

@@ -15,7 +15,7 @@ type line struct {
 	policy     Policy
 	configured bool
 	gate       *limiter.Gate
-	window     *quantile.Window
+	latency    *quantile.Window
 	lastP95    time.Time
 
 	// fresh holds leases straight from their commit, in order; backlog those read back from disk.
@@ -23,8 +23,11 @@ type line struct {
 	// diskDue is when the earliest event that is only on disk is due; zero: there is none that we know of.
 	diskDue time.Time
 
+	window                  int // of slots, see learn
 	inFlight, freshInFlight int
+	retrying                int  // of inFlight: attempts of events that were tried before
 	turn                    bool // alternates where there is but one slot
+	shown                   shown
 	reserving               bool // a reservation is on its way to the disk
 
 	queued   bool      // in Scheduler.ready
@@ -40,7 +43,7 @@ func (s *Scheduler) line(name string) *line {
 		return l
 	}
 	now := time.Now()
-	l := &line{s: s, name: name, index: -1, window: s.cfg.Windows.Window(), lastUsed: now}
+	l := &line{s: s, name: name, index: -1, latency: s.cfg.Windows.NewWindow(), window: startSlots, lastUsed: now}
 	l.policy, l.configured = s.cfg.Policies.Policy(name)
 	l.gate = limiter.New(l.policy.Limiter, now)
 	s.lines[name] = l
@@ -114,7 +117,7 @@ func (l *line) pop(q *queue) *spool.Lease {
 // choose picks the queue that the next attempt is taken from, or nil where there is nothing that a slot may be given
 // to. New events have up to a quarter of the slots before the backlog, and an eighth that the backlog never takes.
 func (l *line) choose(now time.Time) *queue {
-	slots := l.policy.Limiter.Concurrency
+	slots := l.slots()
 	l.fill(now)
 	fresh, backlog := l.fresh.len() > 0, l.backlog.len() > 0
 	switch {

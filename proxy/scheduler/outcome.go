@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"postern/limiter"
+	"postern/limiter/breaker"
 	"postern/proxy/retry"
 	"postern/spool"
 )
@@ -16,36 +17,38 @@ func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o 
 	s.uncrowd()
 	defer s.enqueue(l)
 	if o.Cut {
-		s.report(l, permit, limiter.Outcome{Kind: limiter.Neutral, Unsent: o.Unsent}, now)
+		l.gate.Report(permit, limiter.Outcome{Kind: limiter.Neutral, Unsent: o.Unsent}, now)
 		s.cfg.Store.Release(lease)
 		l.dueOnDisk(dueTime(lease))
 		return
 	}
+	l.learn(o)
 	if o.Sampled {
 		l.sample(now, o.Attempt.Duration)
 	}
-	d := s.decide(l, lease, o, now)
-	changed := s.report(l, permit, gateOutcome(l.policy.Retry, o, d), now)
-	if d.Reason == spool.ReasonGone && l.policy.Named {
+	d := decide(l, lease, o, now)
+	changed := l.gate.Report(permit, gateOutcome(l.policy.Retry, o, d), now)
+	if d.Reason == retry.ReasonGone && l.policy.Named {
 		l.gate.Pause("the receiver answered 410 Gone", now)
 		changed = true
 	}
-	result := spool.Result{Attempt: &o.Attempt, Verdict: d.verdict(), NextAttempt: now.Add(d.Delay), Reason: d.Reason, Answer: o.Answer}
+	result := spool.Result{
+		Attempt: &o.Attempt, Verdict: verdict(d.Verdict), NextAttempt: now.Add(d.Delay),
+		Reason: string(d.Reason), Answer: o.Answer,
+	}
 	if changed {
 		result.EndpointState = l.gate.State()
-		s.cfg.Observer.Changed(l.name, l.gate.Snapshot(now))
+		s.tell(l, now)
 	}
 	s.finish(l, lease, result, o)
 }
 
-// decision is retry's, with the spool's words.
-type decision struct{ retry.Decision }
-
-func (d decision) verdict() spool.Verdict {
-	switch d.Verdict {
-	case retry.Delivered:
+// verdict says it in the spool's words.
+func verdict(v retry.Verdict) spool.Verdict {
+	switch v {
+	case retry.VerdictDelivered:
 		return spool.VerdictDelivered
-	case retry.Again:
+	case retry.VerdictRetry:
 		return spool.VerdictRetry
 	}
 	return spool.VerdictDead
@@ -53,31 +56,31 @@ func (d decision) verdict() spool.Verdict {
 
 // decide asks package retry. A break on a kept-alive connection that the receiver had closed already is tried again at
 // once: the receiver never saw that request, and waiting for it would punish the event for our connection reuse.
-func (s *Scheduler) decide(l *line, lease *spool.Lease, o Outcome, now time.Time) decision {
+func decide(l *line, lease *spool.Lease, o Outcome, now time.Time) retry.Decision {
 	d := retry.Decide(l.policy.Retry, retry.Input{
 		Class: o.Class, Status: o.Attempt.StatusCode,
 		Charged: lease.Progress.Charged + 1, MaxAttempts: lease.Event.MaxAttempts,
 		Since: lease.Progress.Since, TTL: lease.Event.TTL, Now: now,
 		RetryAfter: o.RetryAfter, HasRetryAfter: o.HasRetryAfter, Rand: rand.Int64N,
 	})
-	if o.Stale && d.Verdict == retry.Again {
+	if o.Stale && d.Verdict == retry.VerdictRetry {
 		d.Delay = 0
 	}
-	return decision{d}
+	return d
 }
 
 // gateOutcome says how the limiter is to take an outcome (contract section 3).
-func gateOutcome(p retry.Policy, o Outcome, d decision) limiter.Outcome {
+func gateOutcome(p retry.Policy, o Outcome, d retry.Decision) limiter.Outcome {
 	kind := limiter.Cleared
 	status := o.Attempt.StatusCode
 	switch {
 	case o.Class == "":
 		kind = limiter.Success
-	case o.Stale, o.Class == retry.ClassBlocked, o.Class == retry.ClassInvalid:
+	case o.Stale, o.Class == retry.BlockedAddress, o.Class == retry.InvalidRequest:
 		kind = limiter.Neutral
 	case status == 429:
 		return limiter.Outcome{Kind: limiter.Throttled, Wait: throttleWait(p, o, d), Unsent: o.Unsent}
-	case d.Outcome == retry.Transient, status == 401, status == 403, status == 404:
+	case p.Outcome(o.Class, status) == retry.OutcomeTransient, status == 401, status == 403, status == 404:
 		kind = limiter.Failure
 	}
 	return limiter.Outcome{Kind: kind, Unsent: o.Unsent}
@@ -85,15 +88,27 @@ func gateOutcome(p retry.Policy, o Outcome, d decision) limiter.Outcome {
 
 // throttleWait is how long a 429 stops the whole endpoint: what Retry-After asks for within its cap; where the answer
 // names no time, as long as its own event waits, so that a backlog is not burnt on an endpoint that said "too many".
-func throttleWait(p retry.Policy, o Outcome, d decision) time.Duration {
+func throttleWait(p retry.Policy, o Outcome, d retry.Decision) time.Duration {
 	if o.HasRetryAfter {
-		return min(o.RetryAfter, p.MaxRetryAfter)
+		return p.RetryAfterFloor(o.Attempt.StatusCode, o.RetryAfter, true)
 	}
 	return d.Delay
 }
 
-func (s *Scheduler) report(l *line, permit limiter.Permit, o limiter.Outcome, now time.Time) (changed bool) {
-	return l.gate.Report(permit, o, now)
+// shown is the part of a gate's state whose changes people want to hear of; the count of failures is not.
+type shown struct {
+	breaker           breaker.State
+	paused, throttled bool
+}
+
+// tell has the observer hear of a change, once.
+func (s *Scheduler) tell(l *line, now time.Time) {
+	snapshot := l.gate.Snapshot(now)
+	next := shown{snapshot.Breaker, snapshot.Paused, snapshot.Throttled}
+	if next != l.shown {
+		l.shown = next
+		s.cfg.Observer.Changed(l.name, snapshot)
+	}
 }
 
 // expired gives up an event whose TTL passed while it waited.
@@ -128,7 +143,7 @@ func (s *Scheduler) recorded(l *line, lease *spool.Lease, r spool.Result, o Outc
 		s.enqueue(l)
 	}
 	if r.Attempt != nil {
-		told.Result = retry.Judge(l.policy.Retry, o.Class, o.Attempt.StatusCode)
+		told.Result = l.policy.Retry.Outcome(o.Class, o.Attempt.StatusCode)
 	}
 	s.cfg.Observer.Told(told)
 }
@@ -137,11 +152,11 @@ func (s *Scheduler) recorded(l *line, lease *spool.Lease, r spool.Result, o Outc
 const p95Every = time.Second
 
 func (l *line) sample(now time.Time, d time.Duration) {
-	l.window.Add(now, d)
+	l.latency.Add(now, d)
 	if now.Sub(l.lastP95) < p95Every {
 		return
 	}
 	l.lastP95 = now
-	summary := l.window.Quantiles(now)
+	summary := l.latency.Quantiles(now)
 	l.gate.SetLatency(summary.P95, summary.Count)
 }

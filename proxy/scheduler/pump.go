@@ -72,16 +72,38 @@ func (s *Scheduler) serve(l *line, now time.Time) (more bool) {
 	return true
 }
 
-// roomFor holds a line to its own concurrency and to a share of what is free: the more slots are taken, the fewer one
-// endpoint may hold, so that many slow endpoints together never leave a healthy one without a slot. This is the
-// dynamic threshold known from switches that share one buffer between ports.
+const (
+	// startSlots is how many slots a line begins with; each success adds one, up to its concurrency. An endpoint that
+	// never answers thus holds a few slots and not all it may have, and one that answers has them within a few rounds.
+	startSlots = 4
+	// firstSlots is the part of all slots (one in so many) that only endpoints with nothing in flight may take: a
+	// healthy endpoint finds one even where many others hang.
+	firstSlots = 8
+)
+
+// roomFor tells whether the line may take one more slot.
 func (l *line) roomFor() bool {
-	return l.inFlight < l.policy.Limiter.Concurrency && (l.inFlight < l.s.free() || l.inFlight == 0)
+	if l.inFlight == 0 {
+		return true
+	}
+	return l.inFlight < l.slots() && l.s.free() > l.s.cfg.Concurrency/firstSlots
+}
+
+func (l *line) slots() int { return min(l.policy.Limiter.Concurrency, l.window) }
+
+// learn widens or narrows the line's slots by what came of an attempt.
+func (l *line) learn(o Outcome) {
+	switch {
+	case o.Class == "":
+		l.window = min(l.window+1, max(l.policy.Limiter.Concurrency, startSlots))
+	case o.Attempt.StatusCode == 0 && !o.Stale:
+		l.window = max(l.window/2, startSlots)
+	}
 }
 
 // crowd remembers a line that could go on if others held fewer slots.
 func (s *Scheduler) crowd(l *line) {
-	if l.inFlight < l.policy.Limiter.Concurrency && !l.crowded {
+	if l.inFlight < l.slots() && !l.crowded {
 		l.crowded = true
 		s.crowded = append(s.crowded, l)
 	}
@@ -164,6 +186,7 @@ func (s *Scheduler) count(l *line, lease *spool.Lease, fresh, tried bool, by int
 		l.freshInFlight += by
 	}
 	if tried {
+		l.retrying += by
 		s.inFlightFailed.Add(int64(by))
 	} else {
 		s.inFlightPending.Add(int64(by))

@@ -1,0 +1,270 @@
+package app
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"postern/configs"
+	"postern/limiter"
+	"postern/proxy/admin"
+	"postern/proxy/guard"
+	"postern/proxy/ingest"
+	"postern/proxy/scheduler"
+	"postern/proxy/telemetry"
+	"postern/spool"
+)
+
+func (a *app) buildIngest() {
+	own := []string{a.listenAddr(1)}
+	if probes := a.listenAddr(2); probes != "" {
+		own = append(own, probes)
+	}
+	a.ingest = ingest.New(
+		ingest.Config{MaxEventBytes: a.cfg.Spool.MaxEventBytes, Version: a.options.Version, Listen: []string{a.listenAddr(0)}, OwnAddrs: own},
+		ingest.Parts{
+			Guard: a.guard(a.cfg.Listen, 0, "Postern-Token"), Book: a.book, Spool: a.spool, Waiters: a.waiters, Observer: a.metrics,
+		})
+	a.servers = append(a.servers, ingest.NewServer(a.ingest, a.log))
+}
+
+func (a *app) buildAdmin() {
+	a.admin = admin.New(admin.Parts{
+		Spool: spoolSide{a.spool, a.scheduler}, Endpoints: endpointSide{a}, Metrics: a.metrics,
+		Guard: a.guard(a.cfg.Admin, 1, ""), Logger: a.log, Ready: a.notReady, Policies: a.shownPolicy, Answers: a.answers,
+		InstanceID: a.spool.InstanceID(), Version: a.options.Version,
+	})
+	anybody := guard.New(guard.Config{AnyHost: true})
+	a.servers = append(a.servers, admin.NewServer(a.admin, a.log),
+		admin.NewServer(admin.NewProbes(anybody, a.notReady, a.metrics), a.log))
+}
+
+func (a *app) listenAddr(i int) string { return addressOf(a.listeners[i]) }
+
+// guard decides who may come in by a listener.
+func (a *app) guard(l configs.Listener, i int, tokenHeader string) *guard.Guard {
+	network, _ := l.Split()
+	cfg := guard.Config{Listen: []string{l.Address, a.listenAddr(i)}, AnyHost: network == "unix", TokenHeader: tokenHeader}
+	if l.TokenFile != "" {
+		cfg.Tokens = (&tokenFile{path: l.TokenFile, last: [][]byte{l.Token}}).tokens
+	}
+	return guard.New(cfg)
+}
+
+// tokenFile reads the tokens of a listener anew when its file changes: one per line, so that a token can be rotated
+// without a gap. A file that cannot be read leaves the tokens as they were.
+type tokenFile struct {
+	path string
+
+	mu      sync.Mutex // guards what follows
+	last    [][]byte
+	checked time.Time
+	changed time.Time
+}
+
+// tokenEvery is how often the file is looked at, at most.
+const tokenEvery = time.Second
+
+func (f *tokenFile) tokens() [][]byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.checked) < tokenEvery {
+		return f.last
+	}
+	f.checked = time.Now()
+	info, err := os.Stat(f.path)
+	if err != nil || info.ModTime().Equal(f.changed) {
+		return f.last
+	}
+	text, err := os.ReadFile(f.path)
+	if tokens := bytes.Fields(text); err == nil && len(tokens) > 0 {
+		f.last, f.changed = tokens, info.ModTime()
+	}
+	return f.last
+}
+
+// notReady gives the reasons why nothing should be handed over now.
+func (a *app) notReady() []string {
+	var reasons []string
+	if a.stopping.Load() {
+		reasons = append(reasons, "postern is stopping")
+	}
+	stats := a.spool.Stats()
+	if !stats.Writable {
+		reasons = append(reasons, "the spool cannot be written; see the log")
+	}
+	if stats.Full {
+		reasons = append(reasons, "the spool is full")
+	}
+	return reasons
+}
+
+// spoolSide is the spool as people see it: an event is in flight while its attempt runs, not while it waits in memory.
+type spoolSide struct {
+	*spool.Spool
+	scheduler *scheduler.Scheduler
+}
+
+// Stats counts exclusively: an event in flight is that alone.
+func (s spoolSide) Stats() spool.Stats {
+	stats := s.Spool.Stats()
+	pending, failed := s.scheduler.InFlight()
+	stats.Pending, stats.Failed = max(0, stats.Pending-pending), max(0, stats.Failed-failed)
+	stats.Leased = pending + failed
+	return stats
+}
+
+// Get finds one event.
+func (s spoolSide) Get(id string, payload bool) (spool.View, error) {
+	v, err := s.Spool.Get(id, payload)
+	s.settle(&v)
+	return v, err
+}
+
+// List finds many. An event that is in flight keeps its place among those that wait.
+func (s spoolSide) List(q spool.Query) (spool.Page, error) {
+	page, err := s.Spool.List(q)
+	for i := range page.Events {
+		s.settle(&page.Events[i])
+	}
+	return page, err
+}
+
+func (s spoolSide) settle(v *spool.View) {
+	switch {
+	case v.State != spool.StateInFlight || s.scheduler.Running(v.Seq):
+	case v.Attempts > 0:
+		v.State = spool.StateFailed
+	default:
+		v.State = spool.StatePending
+	}
+}
+
+// endpointSide is what the admin API asks about endpoints.
+type endpointSide struct{ a *app }
+
+// List has every endpoint that is configured, has a line, or has something in the spool.
+func (e endpointSide) List() []admin.EndpointView {
+	running := map[string]scheduler.EndpointView{}
+	names := endpointNames(e.a.book.config())
+	for _, v := range e.a.scheduler.Endpoints() {
+		running[v.Name] = v
+		names = append(names, v.Name)
+	}
+	for _, c := range e.a.spool.Endpoints() {
+		names = append(names, c.Endpoint)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	views := make([]admin.EndpointView, 0, len(names))
+	for _, name := range names {
+		views = append(views, e.view(name, running[name]))
+	}
+	return views
+}
+
+// Get finds one of those.
+func (e endpointSide) Get(name string) (admin.EndpointView, bool) {
+	running, ok := e.a.scheduler.Endpoint(name)
+	_, configured := e.a.book.config().Endpoint(name)
+	if !ok && !configured && e.a.spool.Counts(name).Endpoint == "" {
+		return admin.EndpointView{}, false
+	}
+	return e.view(name, running), true
+}
+
+func (e endpointSide) view(name string, r scheduler.EndpointView) admin.EndpointView {
+	policy, _ := e.a.shownPolicy(name)
+	configured, isConfigured := e.a.book.config().Endpoint(name)
+	if r.Name == "" { // nothing was ever sent there: its gate is as a new one
+		p, _ := e.a.book.Policy(name)
+		r.Gate = limiter.New(p.Limiter, time.Now()).Snapshot(time.Now())
+	}
+	view := admin.EndpointView{
+		Name: name, Configured: isConfigured, URL: cmp.Or(policy.URL, name),
+		Breaker: admin.BreakerView{
+			State: r.Gate.Breaker.String(), ConsecutiveFailures: r.Gate.ConsecutiveFailures, FailureThreshold: r.Gate.Threshold,
+			OpenedAt: r.Gate.OpenedAt, Cooldown: r.Gate.Cooldown,
+		},
+		Paused: r.Gate.Paused, PauseReason: r.Gate.PauseReason, PausedAt: r.Gate.PausedAt,
+		Limiter: limiterView(r.Gate), Queue: e.queue(name, r),
+		P50: r.Latency.P50, P95: r.Latency.P95, P99: r.Latency.P99, Samples: r.Latency.Count,
+	}
+	if isConfigured {
+		view.URL = configured.URL.WithoutQuery()
+	}
+	return view
+}
+
+func (e endpointSide) queue(name string, r scheduler.EndpointView) admin.QueueView {
+	counts := e.a.spool.Counts(name)
+	return admin.QueueView{
+		Pending: max(0, counts.Pending-int64(r.InFlightPending)), AwaitingRetry: max(0, counts.Failed-int64(r.InFlight-r.InFlightPending)),
+		InFlight: int64(r.InFlight), DeadLetter: counts.DeadLetter,
+	}
+}
+
+func limiterView(s limiter.Snapshot) admin.LimiterView {
+	view := admin.LimiterView{
+		ThrottledUntil: s.ThrottledUntil, NextAllowed: s.NextAllowed, HeldBy: string(s.Reason),
+		Concurrency: s.Concurrency, MaxConcurrency: s.MaxConcurrency,
+	}
+	for _, use := range s.Limits {
+		view.Limits = append(view.Limits, admin.LimitView{Limit: use.N, Window: use.Per, Used: use.Used})
+	}
+	return view
+}
+
+// Pause stops an endpoint by hand.
+func (e endpointSide) Pause(ctx context.Context, name string) error {
+	return e.a.scheduler.Pause(ctx, name, "paused by hand")
+}
+
+// Resume lets it go on.
+func (e endpointSide) Resume(ctx context.Context, name string) error {
+	return e.a.scheduler.Resume(ctx, name)
+}
+
+// Reset closes its breaker.
+func (e endpointSide) Reset(ctx context.Context, name string) error {
+	return e.a.scheduler.Reset(ctx, name)
+}
+
+// shownPolicy is what lists of events show of an endpoint's policy.
+func (a *app) shownPolicy(name string) (admin.Policy, bool) {
+	cfg := a.book.config()
+	if e, ok := cfg.Endpoint(name); ok {
+		return admin.Policy{URL: e.URL.WithoutQuery(), MaxAttempts: e.Policy.Retry.MaxAttempts}, true
+	}
+	p, ok := a.book.Policy(name)
+	return admin.Policy{MaxAttempts: p.Retry.Attempts()}, ok
+}
+
+// answers reads the attempt history for the analysis of dead letters.
+func (a *app) answers(since time.Time, yield func(endpoint string, at time.Time, statusCode int) bool) error {
+	return a.spool.Samples(since, func(s spool.Sample) bool {
+		return s.StatusCode == 0 || yield(s.Endpoint, s.StartedAt, s.StatusCode)
+	})
+}
+
+// gauges is the state of things at a scrape.
+func (a *app) gauges() telemetry.Gauges {
+	stats := spoolSide{a.spool, a.scheduler}.Stats()
+	g := telemetry.Gauges{
+		Pending: stats.Pending, InFlight: stats.Leased, Failed: stats.Failed, Delivered: stats.Delivered, DeadLetter: stats.DeadLetter,
+		SpoolBytes: stats.FileBytes, SalvageLost: stats.SalvageLost, HistoryDropped: stats.HistoryDropped, SetAside: stats.SetAside,
+	}
+	if !stats.OldestPending.IsZero() {
+		g.OldestPending = time.Since(stats.OldestPending)
+	}
+	for _, e := range a.scheduler.Gates() {
+		g.Endpoints = append(g.Endpoints, telemetry.EndpointGauges{
+			Endpoint: e.Name, Breaker: telemetry.ParseBreakerState(e.Gate.Breaker.String()), Paused: e.Gate.Paused,
+		})
+	}
+	return g
+}

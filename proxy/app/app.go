@@ -1,0 +1,77 @@
+// Package app builds a Postern out of its parts, starts them in order, and stops them in reverse.
+//
+// It is the only package that knows all parts. It promises the order of starting and stopping (each step has its reason
+// beside it), that a reload either takes effect whole or not at all, and that every attempt is told once, in one log
+// line and one set of counters. It leaves out what each part does, and everything about the command line.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"postern/configs"
+)
+
+// Options say what to run.
+type Options struct {
+	Config  configs.Options
+	Version string
+	// Stderr takes the log. Stdout stays free for the commands that print.
+	Stderr io.Writer
+	// Ready is called once, when both listeners answer.
+	Ready func(Addrs)
+}
+
+// Addrs are where the listeners really are.
+type Addrs struct {
+	Ingest, Admin, Probes string // host:port, or unix:PATH
+}
+
+// ErrConfig marks errors of the configuration: the exit code is 2, not 1.
+var ErrConfig = errors.New("configuration")
+
+// closeLimit bounds how long the spool may take to write its last results: with a disk that fails, they are lost with
+// the process, and their events are sent again.
+const closeLimit = 10 * time.Second
+
+// Run runs a Postern until ctx ends, then stops it in order. It returns nil after a clean stop.
+func Run(ctx context.Context, o Options) error {
+	cfg, err := configs.Load(o.Config)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if err := supported(cfg); err != nil {
+		return err
+	}
+	level := new(slog.LevelVar)
+	a := &app{options: o, level: level, log: newLogger(cfg, o.Stderr, level)}
+	if err := a.build(cfg); err != nil {
+		return errors.Join(err, a.abandon())
+	}
+	return a.run(ctx)
+}
+
+// supported refuses what the configuration asks for and this build cannot do, rather than do without it silently.
+func supported(cfg *configs.Config) error {
+	var errs []error
+	for _, text := range cfg.Unsupported() {
+		errs = append(errs, errors.New(text))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrConfig, errors.Join(errs...))
+}
+
+func newLogger(cfg *configs.Config, w io.Writer, level *slog.LevelVar) *slog.Logger {
+	level.Set(cfg.Log.Level)
+	options := &slog.HandlerOptions{Level: level}
+	if cfg.Log.Format == "text" {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+	return slog.New(slog.NewJSONHandler(w, options))
+}

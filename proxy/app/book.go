@@ -1,0 +1,202 @@
+package app
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"sync"
+	"time"
+
+	"postern/configs"
+	"postern/limiter"
+	"postern/limiter/breaker"
+	"postern/limiter/bucket"
+	"postern/proxy/delivery"
+	"postern/proxy/egress"
+	"postern/proxy/ingest"
+	"postern/proxy/retry"
+	"postern/proxy/scheduler"
+	"postern/proxy/target"
+	"postern/spool"
+)
+
+// errAdHoc refuses targets that are not in the configuration, where it says so.
+var errAdHoc = errors.New("this Postern sends to configured endpoints only (targets.ad_hoc is false); use /to/NAME, or add the endpoint to the configuration")
+
+// book knows every endpoint's policy in the configuration in force, and keeps for each the transport it sends by. It is
+// where ingest, scheduler and delivery look a name up, so that a reload reaches all three at once.
+type book struct {
+	log *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	cfg     *configs.Config
+	nets    []netip.Prefix
+	hosts   []string
+	entries map[string]*entry
+}
+
+// entry is one endpoint's compiled policy. It is never changed: a reload makes new ones.
+type entry struct {
+	policy   scheduler.Policy
+	endpoint *delivery.Endpoint
+	client   *egress.Client
+	used     time.Time // guarded by book.mu
+}
+
+func newBook(cfg *configs.Config, log *slog.Logger) (*book, error) {
+	b := &book{log: log}
+	return b, b.reload(cfg)
+}
+
+// reload puts a new configuration in force, or returns an error and leaves the old one as it is.
+func (b *book) reload(cfg *configs.Config) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	nets, hosts := egress.ParseAllow(cfg.Targets.Allow)
+	next := &book{log: b.log, cfg: cfg, nets: nets, hosts: hosts, entries: map[string]*entry{}}
+	for i := range cfg.Endpoints {
+		e := &cfg.Endpoints[i]
+		made, err := next.compile(e.Name, e.URL, e.Policy, e)
+		if err != nil {
+			return err
+		}
+		next.entries[e.Name] = made
+	}
+	old := b.entries
+	b.cfg, b.nets, b.hosts, b.entries = next.cfg, next.nets, next.hosts, next.entries
+	for _, e := range old {
+		e.client.Close()
+	}
+	return nil
+}
+
+// find returns the entry of an endpoint; nil where its name is neither configured nor an origin that may be reached.
+func (b *book) find(name string) *entry {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e, ok := b.entries[name]; ok {
+		e.used = time.Now()
+		return e
+	}
+	origin, err := target.Parse(name)
+	if err != nil {
+		return nil
+	}
+	e, err := b.compile(name, origin, b.cfg.Defaults, nil)
+	if err != nil {
+		b.log.Error("making the transport of an ad hoc endpoint failed", "endpoint", name, "error", err)
+		return nil
+	}
+	e.used = time.Now()
+	b.entries[name] = e
+	return e
+}
+
+// sweep lets go of the transports of ad hoc endpoints that were not used for a while.
+func (b *book) sweep(idle time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, e := range b.entries {
+		if !e.policy.Named && time.Since(e.used) > idle {
+			e.client.Close()
+			delete(b.entries, name)
+		}
+	}
+}
+
+// close ends the connections that nobody uses any more.
+func (b *book) close() { b.sweep(-1) }
+
+// compile turns a configured policy into what the parts want. named is nil for an ad hoc endpoint.
+func (b *book) compile(name string, url target.Target, p configs.Policy, named *configs.Endpoint) (*entry, error) {
+	reach := egress.Policy{AllowPrivate: b.cfg.Targets.AllowPrivate, AllowNets: b.nets, AllowHosts: b.hosts, OwnOrigin: named != nil}
+	options := egress.Options{
+		Policy: reach, Concurrency: p.Concurrency,
+		TLS: egress.TLSFiles{CAFile: p.TLS.CAFile, CertFile: p.TLS.CertFile, KeyFile: p.TLS.KeyFile},
+	}
+	if b.cfg.OutboundProxy != nil {
+		options.Proxy = b.cfg.OutboundProxy.String()
+	}
+	client, err := egress.New(options)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{client: client, policy: scheduler.Policy{Limiter: limits(p), Retry: retries(p.Retry), Named: named != nil}}
+	e.endpoint = &delivery.Endpoint{
+		Name: name, URL: url, Timeout: p.Timeout, Set: headers(p.Headers), BodyMatches: p.Success.BodyMatches,
+		BodyRejects: p.Success.BodyRejects, RoundTripper: client, Blocked: reach.CheckTarget,
+	}
+	return e, nil
+}
+
+func headers(h configs.Headers) []spool.Header {
+	var set []spool.Header
+	for _, field := range h.Set {
+		set = append(set, spool.Header(field))
+	}
+	return set
+}
+
+func limits(p configs.Policy) limiter.Policy {
+	l := limiter.Policy{
+		Concurrency: p.Concurrency, Burst: p.Burst,
+		Breaker: breaker.Config{
+			FailureThreshold: p.Breaker.FailureThreshold, Cooldown: p.Breaker.Cooldown, MaxCooldown: p.Breaker.MaxCooldown,
+			SlowP95: p.Breaker.SlowP95, SlowFailureThreshold: p.Breaker.SlowFailureThreshold,
+		},
+	}
+	for _, limit := range p.Limits {
+		l.Limits = append(l.Limits, bucket.Limit(limit))
+	}
+	return l
+}
+
+func retries(r configs.Retry) retry.Policy {
+	return retry.Policy{
+		MaxAttempts: r.MaxAttempts, BaseDelay: r.BaseDelay, MaxDelay: r.MaxDelay, MaxRetryAfter: r.MaxRetryAfter,
+		Schedule: r.Schedule, HasSchedule: r.HasSchedule, Statuses: r.Statuses,
+	}
+}
+
+// Policy is the scheduler's question.
+func (b *book) Policy(endpoint string) (scheduler.Policy, bool) {
+	if e := b.find(endpoint); e != nil {
+		return e.policy, true
+	}
+	return scheduler.Policy{Limiter: limits(b.config().Defaults), Retry: retries(b.config().Defaults.Retry)}, false
+}
+
+func (b *book) config() *configs.Config {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.cfg
+}
+
+// Named is ingest's question about /to/NAME.
+func (b *book) Named(name string) (ingest.Endpoint, bool) {
+	e, ok := b.config().Endpoint(name)
+	if !ok {
+		return ingest.Endpoint{}, false
+	}
+	return ingestEndpoint(e.Name, e.URL, e.Policy), true
+}
+
+// AdHoc is ingest's question about a target that the application wrote out. A target that a named endpoint's match
+// covers goes by that endpoint's policy: the operator wrote its origin down, so that it may be private.
+func (b *book) AdHoc(t target.Target) (ingest.Endpoint, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	reach := egress.Policy{AllowPrivate: b.cfg.Targets.AllowPrivate, AllowNets: b.nets, AllowHosts: b.hosts}
+	if e, ok := b.cfg.Match(t); ok {
+		reach.OwnOrigin = true
+		return ingestEndpoint(e.Name, e.URL, e.Policy), reach.CheckTarget(t)
+	}
+	if !b.cfg.Targets.AdHoc {
+		return ingest.Endpoint{}, errAdHoc
+	}
+	return ingestEndpoint(t.Origin(), target.Target{}, b.cfg.Defaults), reach.CheckTarget(t)
+}
+
+func ingestEndpoint(name string, url target.Target, p configs.Policy) ingest.Endpoint {
+	return ingest.Endpoint{Name: name, URL: url, MaxAttempts: p.Override.MaxAttempts, MaxTimeout: p.Override.MaxTimeout}
+}
