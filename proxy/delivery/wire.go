@@ -17,14 +17,13 @@ type meter interface {
 	OnWrite(f func())
 }
 
-// bufferSize is net/http's write buffer. A body at least as large has left entirely when WroteRequest is called; the
-// end of a smaller one lies in the buffer then and leaves with the next write.
+// bufferSize is net/http's write buffer. It is emptied in whole when it is full, and past it goes what is left of a body
+// by then. So if what has left is not a whole number of buffers, it was the request's end; if it is, the end is still in
+// the buffer and leaves with the next write.
 const bufferSize = 4 << 10
 
 // wire watches one attempt through net/http's trace: how far it got, and whether any byte of it left.
 type wire struct {
-	bodySize int
-
 	mu       sync.Mutex // guards all below: hooks run on several goroutines, those of an abandoned dial even later
 	onWrote  func(time.Time)
 	phase    retry.Class // of the dial that runs
@@ -103,7 +102,7 @@ func (w *wire) wroteRequest(info httptrace.WroteRequestInfo) {
 	}
 	w.mu.Lock()
 	w.complete = true
-	gone := w.meter == nil || w.bodySize >= bufferSize
+	gone := w.meter == nil || (w.meter.Written()-w.start)%bufferSize != 0
 	w.mu.Unlock()
 	if gone {
 		w.report()
