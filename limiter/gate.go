@@ -60,7 +60,7 @@ func (g *Gate) SetPolicy(p Policy, now time.Time) {
 
 // SetLatency tells the 95th percentile of the last 24 hours and how many samples it is of. Above the policy's SlowP95
 // the slow threshold is in force, from breaker.MinSamples samples on.
-func (g *Gate) SetLatency(p95 time.Duration, samples int) { g.breaker.SetSlow(p95, samples) }
+func (g *Gate) SetLatency(p95 time.Duration, samples int) { g.breaker.SetLatency(p95, samples) }
 
 // Pause lets nothing through until Resume. The reason is shown to people; its first 200 bytes are kept.
 func (g *Gate) Pause(reason string, now time.Time) {

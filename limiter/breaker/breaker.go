@@ -58,7 +58,9 @@ type Breaker struct {
 	era uint64
 	// probing is true while a probe is out.
 	probing bool
-	slow    bool
+	// p95 is the latency of the endpoint, of that many samples.
+	p95     time.Duration
+	samples int
 }
 
 // New returns a closed breaker.
@@ -67,10 +69,9 @@ func New(c Config) Breaker { return Breaker{config: c} }
 // SetConfig puts another configuration in force. State and counts stay; the cooldown under way is measured anew.
 func (b *Breaker) SetConfig(c Config) { b.config = c }
 
-// SetSlow tells whether the endpoint is slow, by its 95th percentile over the given number of samples.
-func (b *Breaker) SetSlow(p95 time.Duration, samples int) {
-	b.slow = b.config.SlowP95 > 0 && samples >= MinSamples && p95 > b.config.SlowP95
-}
+// SetLatency tells the endpoint's 95th percentile and how many samples it is of. A threshold that falls with it below
+// the failures counted opens the breaker at the next failure, not before.
+func (b *Breaker) SetLatency(p95 time.Duration, samples int) { b.p95, b.samples = p95, samples }
 
 // Ask tells whether an attempt may begin: ok, or until when the breaker stays open. A zero time with !ok means that a
 // probe is out, and that its result is to be waited for. Ask changes nothing.

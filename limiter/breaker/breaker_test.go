@@ -224,7 +224,7 @@ func TestSlowThreshold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			b.SetSlow(c.p95, c.samples)
+			b.SetLatency(c.p95, c.samples)
 			if b.Threshold() != c.want {
 				t.Fatalf("threshold %d, want %d", b.Threshold(), c.want)
 			}
@@ -237,18 +237,34 @@ func TestSlowThreshold(t *testing.T) {
 	}
 	t.Run("never higher", func(t *testing.T) {
 		b := New(Config{FailureThreshold: 3, SlowP95: 1, SlowFailureThreshold: 9})
-		b.SetSlow(2, 20)
+		b.SetLatency(2, 20)
 		if b.Threshold() != 3 {
 			t.Errorf("threshold %d, want 3", b.Threshold())
 		}
 	})
 	t.Run("off", func(t *testing.T) {
 		b := New(Config{FailureThreshold: 3, SlowFailureThreshold: 1})
-		b.SetSlow(time.Hour, 1000)
+		b.SetLatency(time.Hour, 1000)
 		if b.Threshold() != 3 {
 			t.Errorf("threshold %d, want 3", b.Threshold())
 		}
 	})
+}
+
+func TestAThresholdThatFallsOpensAtTheNextFailure(t *testing.T) {
+	b := newBench(t)
+	b.tries(Failure, Failure)
+	b.SetLatency(time.Minute, 20)
+	b.is(Closed, 2, 5*time.Minute)
+	patient := config
+	patient.SlowP95 = time.Hour
+	b.SetConfig(patient) // the reload finds it fast enough
+	if b.Threshold() != 3 {
+		t.Errorf("threshold %d after the reload, want 3", b.Threshold())
+	}
+	b.SetConfig(config)
+	b.try(Failure)
+	b.is(Open, 3, 5*time.Minute)
 }
 
 func TestReset(t *testing.T) {

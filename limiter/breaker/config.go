@@ -53,9 +53,9 @@ func (c Config) Validate() error {
 }
 
 // threshold is the number of consecutive failures that opens the breaker now.
-func (c Config) threshold(slow bool) int {
+func (c Config) threshold(p95 time.Duration, samples int) int {
 	n := c.FailureThreshold
-	if slow && c.SlowFailureThreshold > 0 {
+	if c.SlowP95 > 0 && samples >= MinSamples && p95 > c.SlowP95 {
 		n = min(n, c.SlowFailureThreshold)
 	}
 	return max(n, 1)

@@ -14,7 +14,7 @@ func (b *Breaker) State(now time.Time) State {
 func (b *Breaker) Failures() int { return b.failures }
 
 // Threshold returns the number of consecutive failures in force.
-func (b *Breaker) Threshold() int { return b.config.threshold(b.slow) }
+func (b *Breaker) Threshold() int { return b.config.threshold(b.p95, b.samples) }
 
 // Cooldown returns the cooldown in force: that of the opening under way, or of the next one if the breaker is closed.
 func (b *Breaker) Cooldown() time.Duration { return b.config.cooldown(b.failedProbes) }

@@ -92,10 +92,10 @@ func TestAnyDay(t *testing.T) {
 		}
 		now := start
 		for range rapid.IntRange(15, 40).Draw(t, "steps") {
-			now = now.Add(time.Duration(rapid.Int64Range(0, int64(4*time.Hour)).Draw(t, "pause")))
+			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Second, time.Hour, 2*time.Hour + 1}).Draw(t, "pause"))
 			i := rapid.IntRange(0, windows-1).Draw(t, "window")
 			for range rapid.IntRange(1, 20).Draw(t, "samples") {
-				late := time.Duration(rapid.SampledFrom([]int64{0, 0, 0, int64(time.Second), int64(3 * time.Hour)}).Draw(t, "late"))
+				late := rapid.SampledFrom([]time.Duration{0, 0, 0, time.Second, 3 * time.Hour}).Draw(t, "late")
 				took := time.Duration(math.Exp(rapid.Float64Range(0, 26).Draw(t, "took")))
 				w[i].Add(now.Add(-late), took)
 				model[i] = append(model[i], record{now.Add(-late), took})
