@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -53,19 +54,16 @@ func appendEscaped(dst []byte, s string) []byte {
 	return append(dst, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
 
-// await waits for the first attempt's end; ok tells that the answer is one to pass on.
-func (h *Handler) await(w http.ResponseWriter, r *http.Request, first <-chan Answer, wait time.Duration) (Answer, bool) {
-	if wait > 0 {
-		// The deadline was for the request, which is here. Left in force, it would look like a client that leaves.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	}
+// await waits for the first attempt's end; ok tells that the answer is one to pass on. ctx ends when the client leaves.
+// It does not end with the server's deadline for reading: net/http lifts that once it has the whole request.
+func (h *Handler) await(ctx context.Context, first <-chan Answer, wait time.Duration) (Answer, bool) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case answer, ok := <-first:
 		return answer, ok && answer.Delivered && !answer.TooBig && answer.Status >= 200 && answer.Status <= 599
 	case <-timer.C:
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	case <-h.stopping:
 	}
 	return Answer{}, false

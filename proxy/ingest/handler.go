@@ -171,7 +171,7 @@ func (h *Handler) keep(w http.ResponseWriter, r *http.Request, ev *spool.Event, 
 	}
 	h.observer.Accepted(res.Endpoint)
 	if first != nil {
-		if answer, ok := h.await(w, r, first, wait); ok {
+		if answer, ok := h.await(r.Context(), first, wait); ok {
 			writeAnswer(w, r.Method, res.ID, answer)
 			return nil
 		}
