@@ -21,7 +21,7 @@ func (t *traversal) leaf(p *page, at place, depth int) bool {
 	// From here on p is not valid any more: the window moves.
 	for _, ref := range refs {
 		t.bucket = append(t.bucket, ref.name)
-		if !t.tree(ref.root, id, at.doubtful, depth+1) {
+		if !t.tree(ref.root, id, place{root: true, doubtful: at.doubtful}, depth+1) {
 			return false
 		}
 		t.bucket = t.bucket[:len(t.bucket)-1]

@@ -8,7 +8,8 @@
 // the file; time that grows with the size of the file. What Verify finds no fault with, bbolt opens, reads and writes.
 //
 // It leaves out what only the owner of the records can know: whether a value is what was once stored. A flipped bit in a
-// value, or in a key so that the order still holds, is not seen here; the records carry checksums of their own for that.
+// value, in a key so that the order still holds, in the length of a page's last value, or in the mark that tells a nested
+// bucket from a value is not seen here; the records carry checksums of their own for that.
 // Pages that belong to nothing are no fault either: they waste room and do no harm. Nothing is ever written.
 //
 // The three ways of reading, from the strictest to the one that finds most:

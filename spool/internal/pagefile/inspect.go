@@ -9,6 +9,7 @@ import (
 type place struct {
 	lo, hi []byte
 	root   bool // of a bucket: the only page that may be empty
+	top    bool // in the tree of the file itself, which has buckets and nothing else
 	// doubtful means that something above was damaged or out of date.
 	doubtful bool
 }
@@ -25,6 +26,9 @@ func (k *keys) inspect(p *page, at place) *DamageError {
 		e := p.element(i)
 		if fault := elementFault(p, e, next); fault != "" {
 			return damage(p.id, "entry %d of %d %s", i, p.count, fault)
+		}
+		if at.top && p.isLeaf() && !e.isBucket() {
+			return damage(p.id, "entry %d of %d is not a bucket, and stands where only buckets do", i, p.count)
 		}
 		key, err := k.read(p, e)
 		if err != nil {

@@ -157,7 +157,11 @@ func nothingFound(r io.ReaderAt, size int64, blank bool) error {
 	start := make([]byte, headerSize+4)
 	order.PutUint16(start[8:], flagMeta)
 	order.PutUint32(start[headerSize:], metaMagic)
-	if head := readSome(r, size, 0, len(start)); len(head) < len(start) && bytes.HasPrefix(start, head) {
+	head := make([]byte, min(size, int64(len(start))))
+	if n, err := r.ReadAt(head, 0); n < len(head) {
+		return fmt.Errorf("nothing of it can be read: %w", err)
+	}
+	if len(head) < len(start) && bytes.HasPrefix(start, head) {
 		return ErrTruncated
 	}
 	return ErrForeign

@@ -2,7 +2,6 @@ package pagefile
 
 import (
 	"bytes"
-	"errors"
 	"io"
 )
 
@@ -26,11 +25,8 @@ func surveyPages(r io.ReaderAt, size int64) survey {
 	buf := make([]byte, min(surveyChunk, size))
 	for off := int64(0); off < size; off += surveyChunk {
 		chunk := buf[:min(surveyChunk, size-off)]
-		if n, err := r.ReadAt(chunk, off); n < len(chunk) && !errors.Is(err, io.EOF) {
-			s.blank = false // a part that cannot be read says nothing
-			continue
-		}
-		s.blank = s.blank && isZero(chunk)
+		complete := readLossy(r, chunk, off)
+		s.blank = s.blank && complete && isZero(chunk)
 		for at := 0; at+headerSize <= len(chunk); at += minPageSize {
 			if guess := impliedPageSize(chunk[at:], off+int64(at)); guess > 0 {
 				votes[guess]++
@@ -46,6 +42,22 @@ func surveyPages(r io.ReaderAt, size int64) survey {
 		}
 	}
 	return s
+}
+
+// readLossy fills chunk from off, with zeros where the disk gives nothing, and tells whether it gave everything.
+func readLossy(r io.ReaderAt, chunk []byte, off int64) (complete bool) {
+	if n, _ := r.ReadAt(chunk, off); n == len(chunk) {
+		return true
+	}
+	complete = true
+	for at := 0; at < len(chunk); at += minPageSize {
+		piece := chunk[at:min(at+minPageSize, len(chunk))]
+		if n, _ := r.ReadAt(piece, off+int64(at)); n < len(piece) {
+			clear(piece)
+			complete = false
+		}
+	}
+	return complete
 }
 
 // impliedPageSize returns the page size of which the bytes at off would be a page, or 0.

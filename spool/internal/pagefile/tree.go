@@ -48,13 +48,18 @@ func (f *File) newTraversal(ctx context.Context) *traversal {
 	}
 }
 
-// tree visits the pages below root, which page from refers to. It returns false where the traversal is to end.
-func (t *traversal) tree(root, from uint64, doubtful bool, depth int) bool {
-	p, fault, skip := t.load(root, from, t.f.pageSize)
+// file visits the whole tree of the file.
+func (t *traversal) file(r root) bool {
+	return t.tree(r.page, r.from, place{root: true, top: true, doubtful: r.doubtful}, 0)
+}
+
+// tree visits the pages below page id, to which page from refers. It returns false where the traversal is to end.
+func (t *traversal) tree(id, from uint64, at place, depth int) bool {
+	p, fault, skip := t.load(id, from, t.f.pageSize)
 	if fault != nil {
 		return t.report(fault)
 	}
-	return skip || t.visit(p, place{root: true, doubtful: doubtful}, depth)
+	return skip || t.visit(p, at, depth)
 }
 
 // load reads the first part of page id and checks its header. skip means that it was dealt with before.
@@ -123,7 +128,7 @@ func (t *traversal) visit(p *page, at place, depth int) bool {
 		if !t.report(fault) {
 			return false
 		}
-		at = place{doubtful: true}
+		at = place{top: at.top, doubtful: true}
 		p.count = p.readable()
 	}
 	if p.isBranch() {
@@ -197,7 +202,7 @@ func (t *traversal) children(p *page, at place, depth int) ([]child, *DamageErro
 	children := make([]child, p.count)
 	for i := range children {
 		e := p.element(i)
-		c := child{id: e.child, at: place{doubtful: at.doubtful}}
+		c := child{id: e.child, at: place{top: at.top, doubtful: at.doubtful}}
 		if !at.doubtful {
 			c.at.lo, c.at.hi = buf[e.start:e.start+e.ksize], at.hi
 		}

@@ -28,7 +28,7 @@ func (f *File) Verify(ctx context.Context) error {
 		first = d
 		return false
 	}
-	if t.tree(m.root, uint64(n), false, 0) && m.freelist != noFreelist {
+	if t.file(root{page: m.root, from: uint64(n)}) && m.freelist != noFreelist {
 		first = t.verifyFreelist(m.freelist, uint64(n))
 	}
 	if first != nil {

@@ -31,7 +31,7 @@ func (f *File) Walk(ctx context.Context, yield func(Entry) bool) (Report, error)
 		if i > 0 {
 			t.done, t.seen = t.seen, newPageSet(f.pages)
 		}
-		if !t.tree(root.page, root.from, root.doubtful, 0) {
+		if !t.file(root) {
 			break
 		}
 	}
