@@ -16,6 +16,8 @@ func (c *Config) check(r *reader) {
 	for i := range c.Endpoints {
 		at := indexPath("endpoints", i)
 		c.Endpoints[i].checkUnique(r, at, names, prefixes)
+		own := c.Listen.reachedBy(c.Endpoints[i].URL.Hostname(), c.Endpoints[i].URL.Port())
+		r.require(!own, []string{joinPath(at, "url")}, "this is where Postern itself listens: its events would go round in a circle; write the receiver's address")
 		c.Endpoints[i].Policy.check(r, at, "defaults")
 		c.Endpoints[i].Policy.checkTLS(r, joinPath(at, "tls"))
 	}
@@ -60,11 +62,11 @@ func (l *Listener) readToken(r *reader, listenKey, tokenKey string) {
 func (c *Config) checkSpool(r *reader) {
 	s := &c.Spool
 	r.require(s.MaxEventBytes <= s.largestEvent(), []string{"spool.max_event_bytes", "spool.max_bytes", "spool.max_endpoint_share"},
-		"%s is too large for this spool: two such events must fit into max_bytes × max_endpoint_share; write %s or less, or raise max_bytes",
-		formatSize(s.MaxEventBytes), formatSize(s.largestEvent()))
-	r.require(s.HistoryMaxBytes <= s.MaxBytes/2, []string{"spool.history_max_bytes", "spool.max_bytes"},
-		"%s is more than half of max_bytes (%s), which events need; write %s or less",
-		formatSize(s.HistoryMaxBytes), formatSize(s.MaxBytes), formatSize(s.MaxBytes/2))
+		"%s is too large for this spool (max_bytes %s): an endpoint's share must hold two such events; write %s or less, or raise max_bytes",
+		formatSize(s.MaxEventBytes), formatSize(s.MaxBytes), formatSize(s.largestEvent()))
+	r.require(s.HistoryMaxBytes <= s.largestHistory(), []string{"spool.history_max_bytes", "spool.max_bytes"},
+		"%s is more than an eighth of max_bytes (%s); events need the rest: write %s or less",
+		formatSize(s.HistoryMaxBytes), formatSize(s.MaxBytes), formatSize(s.largestHistory()))
 	r.require(c.Sync.MaxBacklogBytes <= s.HistoryMaxBytes, []string{"sync.max_backlog_bytes", "spool.history_max_bytes"},
 		"%s is more than spool.history_max_bytes (%s), of which it is a part; write %[2]s or less",
 		formatSize(c.Sync.MaxBacklogBytes), formatSize(s.HistoryMaxBytes))

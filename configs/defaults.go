@@ -2,6 +2,7 @@ package configs
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"postern/proxy/target"
@@ -90,11 +91,10 @@ func (p *Policy) applyDev() {
 	p.Retry.BaseDelay = min(p.Retry.BaseDelay, devBaseDelay)
 	p.Retry.MaxDelay = min(p.Retry.MaxDelay, devMaxDelay)
 	p.Retry.MaxRetryAfter = min(p.Retry.MaxRetryAfter, devMaxDelay)
-	schedule := make([]time.Duration, len(p.Retry.Schedule)) // a copy: endpoints share what they inherit
+	p.Retry.Schedule = slices.Clone(p.Retry.Schedule) // endpoints share what they inherit
 	for i, delay := range p.Retry.Schedule {
-		schedule[i] = min(delay, devMaxDelay)
+		p.Retry.Schedule[i] = min(delay, devMaxDelay)
 	}
-	p.Retry.Schedule = schedule
 	p.Breaker.Cooldown = min(p.Breaker.Cooldown, devCooldown)
 	p.Breaker.MaxCooldown = min(p.Breaker.MaxCooldown, devMaxCooldown)
 }

@@ -14,8 +14,8 @@
 // what sync.dsn is read from where the file does not set it. Other variables are read only where the file names them
 // as ${VAR}.
 //
-// Relative paths: spool.dir and Unix sockets are relative to the working directory (Options.Dir), like the flags that
-// replace them; everything that the file refers to (file:PATH, token_file, tls) is relative to the file.
+// Relative paths: spool.dir and Unix sockets are relative to the working directory, like the flags that replace them;
+// everything that the file refers to (file:PATH, token_file, tls) is relative to the file.
 //
 // It leaves out: watching files (the program reloads on SIGHUP), and building anything from the settings.
 package configs

@@ -2,8 +2,6 @@ package configs
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 )
@@ -67,7 +65,7 @@ func (c *Config) spoolFields() section {
 	return section{
 		{name: "dir", restart: true, kind: plain(&s.Dir, filePath),
 			doc: "The spool's directory, relative to the working directory."},
-		{name: "max_bytes", restart: true, kind: size(&s.MaxBytes, mib),
+		{name: "max_bytes", restart: true, kind: size(&s.MaxBytes, 2*mib),
 			doc: "Bound of the disk space; beyond it ingest answers 503."},
 		{name: "max_event_bytes", restart: true, kind: size(&s.MaxEventBytes, 1),
 			doc: "Largest body; beyond it 413. Where it is not set it shrinks with a small max_bytes."},
@@ -115,5 +113,3 @@ func parseSchema(text string) (string, error) {
 	}
 	return text, nil
 }
-
-func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }

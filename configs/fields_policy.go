@@ -6,7 +6,10 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-const maxAttempts = 10_000 // at the shortest delays that is a day; more is a loop
+const (
+	maxAttempts  = 10_000    // a loop by any measure
+	maxThreshold = 1_000_000 // a breaker that never opens, for those who want none
+)
 
 // fields is what defaults and endpoints have in common.
 func (p *Policy) fields() section {
@@ -51,14 +54,14 @@ func (r *Retry) fields() retrySection {
 
 func (b *Breaker) fields() section {
 	return section{
-		{name: "failure_threshold", kind: integer(&b.FailureThreshold, 1, maxAttempts),
+		{name: "failure_threshold", kind: integer(&b.FailureThreshold, 1, maxThreshold),
 			doc: "Failures in a row that open the breaker."},
 		{name: "cooldown", kind: duration(&b.Cooldown, time.Millisecond), doc: "How long it stays open before one probe."},
 		{name: "max_cooldown", kind: duration(&b.MaxCooldown, time.Millisecond),
 			doc: "Where the cooldown's doubling after failed probes ends."},
 		{name: "slow_p95", kind: duration(&b.SlowP95, 0),
 			doc: "An endpoint whose p95 of 24 hours is over this has the lower threshold; 0s for never."},
-		{name: "slow_failure_threshold", kind: integer(&b.SlowFailureThreshold, 1, maxAttempts),
+		{name: "slow_failure_threshold", kind: integer(&b.SlowFailureThreshold, 1, maxThreshold),
 			doc: "The threshold of a slow endpoint, if it is the lower one."},
 	}
 }

@@ -40,7 +40,7 @@ func (s section) read(r *reader, n ast.Node, path string) {
 	for _, p := range pairs {
 		byName[p.name] = p
 		if !slices.Contains(s.names(), p.name) {
-			r.add(p.key, joinPath(path, p.name), "unknown key; %s", s.advice(p.name))
+			r.add(p.key, joinPath(path, p.name), "unknown key; %s", s.advice(r, p.name))
 		}
 	}
 	for _, f := range s { // in our order: endpoints are read after the defaults that they start from
@@ -97,11 +97,11 @@ func (s section) names() []string {
 }
 
 // advice tells what to write instead of a key that the section does not have.
-func (s section) advice(name string) string {
+func (s section) advice(r *reader, name string) string {
 	if near, ok := suggest(name, s.names()); ok {
 		return fmt.Sprintf("did you mean %s?", near)
 	}
-	if homes := homesOf(name); len(homes) > 0 {
+	if homes := r.homesOf(name); len(homes) > 0 {
 		return fmt.Sprintf("it belongs under %s", strings.Join(homes, " or "))
 	}
 	return fmt.Sprintf("known here: %s", strings.Join(s.names(), ", "))

@@ -62,6 +62,19 @@ func (l Listener) collides(other Listener) bool {
 	return host == otherHost || host == "" || otherHost == ""
 }
 
+// reachedBy tells whether a request to host and port arrives at this very listener.
+func (l Listener) reachedBy(host, port string) bool {
+	network, address := l.Split()
+	ownHost, ownPort, err := net.SplitHostPort(address)
+	if network != "tcp" || err != nil || port != ownPort {
+		return false
+	}
+	if ownHost = plainHost(ownHost); ownHost != "" {
+		return ownHost == plainHost(host)
+	}
+	return Listener{Address: net.JoinHostPort(host, port)}.Loopback()
+}
+
 // plainHost gives the spellings of one host one form; every wildcard is the empty string.
 func plainHost(host string) string {
 	if strings.EqualFold(host, "localhost") {

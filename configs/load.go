@@ -38,6 +38,10 @@ func Load(o Options) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return o.load(path, data)
+}
+
+func (o Options) load(path string, data []byte) (*Config, error) {
 	c := Defaults()
 	c.File = path
 	r := newReader(path, filepath.Dir(inDir(o.Dir, path)), o.Getenv)
@@ -46,12 +50,12 @@ func Load(o Options) (*Config, error) {
 	}
 	o.apply(c, r)
 	c.shrink(r)
-	if o.Dev {
-		c.applyDev()
-	}
 	c.check(r)
 	if err := join(r.problems); err != nil {
 		return nil, err
+	}
+	if o.Dev {
+		c.applyDev()
 	}
 	c.buildLookup()
 	return c, nil
@@ -125,16 +129,22 @@ func (c *Config) shrink(r *reader) {
 		s.MaxEventBytes = min(s.MaxEventBytes, s.largestEvent())
 	}
 	if !r.has("spool.history_max_bytes") {
-		s.HistoryMaxBytes = min(s.HistoryMaxBytes, s.MaxBytes/8)
+		s.HistoryMaxBytes = min(s.HistoryMaxBytes, s.largestHistory())
 	}
 	if !r.has("sync.max_backlog_bytes") {
 		c.Sync.MaxBacklogBytes = min(c.Sync.MaxBacklogBytes, s.HistoryMaxBytes/4*3)
 	}
 }
 
-// largestEvent is the bound of max_event_bytes: two such events fit into an endpoint's share of the spool, so that
-// one which waits cannot keep the next one out for ever.
-func (s *Spool) largestEvent() int64 { return int64(float64(s.MaxBytes) * s.MaxEndpointShare / 2) }
+// largestEvent is the bound of max_event_bytes: two such events fit into an endpoint's share of the spool, so that one
+// which waits cannot keep the next one out for ever; a quarter of the spool, since a commit copies what it touches; and
+// what one transaction may hold in memory.
+func (s *Spool) largestEvent() int64 {
+	return min(int64(float64(s.MaxBytes)*s.MaxEndpointShare/2), s.MaxBytes/4, 256*mib)
+}
+
+// largestHistory is the bound of history_max_bytes: history must leave the spool to the events.
+func (s *Spool) largestHistory() int64 { return s.MaxBytes / 8 }
 
 // noControl refuses a secret that was pasted with something invisible in it.
 func noControl(text string) error {

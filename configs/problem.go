@@ -43,6 +43,7 @@ func join(problems []*Problem) error {
 	slices.SortStableFunc(problems, func(a, b *Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col))
 	})
+	problems = slices.CompactFunc(problems, func(a, b *Problem) bool { return *a == *b })
 	errs := make([]error, len(problems))
 	for i, p := range problems {
 		errs[i] = p
@@ -59,10 +60,18 @@ func quote(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// suggest returns the word nearest to a mistyped one, or nothing where none is near.
+// suggest returns the word nearest to a mistyped or shortened one, or nothing where none is near.
 func suggest(wrong string, words []string) (string, bool) {
+	for _, word := range words {
+		if len(wrong) >= 3 && (strings.HasPrefix(wrong, word) || strings.HasPrefix(word, wrong)) {
+			return word, true
+		}
+	}
 	best, distance := "", max(1, min(3, len(wrong)/3))+1
 	for _, word := range words {
+		if len(wrong) > len(word)+distance {
+			continue // also keeps a monstrous key from costing anything
+		}
 		if d := editDistance(strings.ToLower(wrong), word); d < distance {
 			best, distance = word, d
 		}

@@ -17,6 +17,8 @@ type reader struct {
 	merging int // depth of merge keys
 	merged  int // entries they brought in
 
+	reference []Setting // made when it is first needed
+
 	where    map[string]place // by the path of the key: what was set, and where
 	failed   map[string]bool  // by the path of the key: what was set and could not be read
 	problems []*Problem
@@ -85,7 +87,7 @@ func (r *reader) require(ok bool, keys []string, format string, args ...any) {
 func (r *reader) text(n ast.Node, path string) (string, bool) {
 	text, ok := r.rawText(n, path)
 	if ok && strings.Contains(text, "${") {
-		r.add(n, path, "${…} works only in secrets (sign.secrets, headers.set, sync.dsn, outbound_proxy); write the value itself")
+		r.add(n, path, "${VAR} works only in secrets (sign.secrets, headers.set, sync.dsn, outbound_proxy); write the value itself")
 		return "", false
 	}
 	return text, ok

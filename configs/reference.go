@@ -65,9 +65,12 @@ func showValue(v any) string {
 }
 
 // homesOf lists the sections that have a key of this name.
-func homesOf(name string) []string {
+func (r *reader) homesOf(name string) []string {
+	if r.reference == nil {
+		r.reference = Reference()
+	}
 	var homes []string
-	for _, s := range Reference() {
+	for _, s := range r.reference {
 		if home, ok := strings.CutSuffix(s.Path, "."+name); ok {
 			homes = append(homes, home)
 		}
