@@ -26,12 +26,6 @@ func (t Target) URL() (*url.URL, error) {
 	return u, nil
 }
 
-// ProxyURL is URL for a request that goes to an outbound proxy in absolute form (RFC 9112, section 3.2.2), which is
-// how plain http goes through one. With URL's Opaque the proxy would get a path alone. Every path can be sent this way.
-func (t Target) ProxyURL() *url.URL {
-	return &url.URL{Scheme: t.Scheme, Host: t.Host, Opaque: "//" + t.Host + t.PathQuery}
-}
-
 // Join appends what followed /to/NAME to an endpoint's url: paths joined by one slash, the url's own query first.
 // An empty suffix gives the url itself.
 func (t Target) Join(suffix string) (Target, error) {
