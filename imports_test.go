@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"postern/proxy/ingest":    {"postern/spool", "postern/proxy/target", "postern/proxy/problem", "postern/proxy/guard"},
 	"postern/proxy/scheduler": {"postern/spool", "postern/limiter/...", "postern/proxy/retry"},
 	"postern/proxy/delivery":  {"postern/spool", "postern/proxy/target", "postern/proxy/retry"},
-	"postern/proxy/egress":    {"postern/proxy/target"},
+	"postern/proxy/egress":    {"postern/proxy/target", "postern/proxy/retry"},
 	"postern/proxy/admin":     {"postern/spool", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/findings", "postern/proxy/target"},
 	"postern/proxy/telemetry": {},
 	"postern/proxy/client":    {},
@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	},
 	"postern/proxy/cli": {
 		"postern/configs", "postern/spool", "postern/proxy/app", "postern/proxy/client", "postern/proxy/cli/...",
-		"postern/proxy/findings",
+		"postern/proxy/findings", "postern/proxy/demo",
 	},
 	"postern/proxy/cli/term": {},
 	"postern/proxy/demo":     {"postern/proxy/app", "postern/proxy/client", "postern/configs", "postern/proxy/cli/term"},
