@@ -86,7 +86,7 @@ func (t *txn) retry(ev *Event, before progress) error {
 	row.count(state, -1, size)
 	row.count(stateOf(&after), 1, size)
 	t.put(layout.Progress, key, encodeProgress(&after))
-	t.put(layout.Due, layout.DueKey(row.id, now, ev.Seq), nil)
+	t.put(layout.Due, layout.DueKey(row.id, now, ev.Seq), nothing)
 	t.outbox(ev, &after, OutboxRow{State: stateOf(&after), NextAttempt: now})
 	if !after.tried() {
 		t.pend(ev.Seq)

@@ -146,7 +146,7 @@ func (op *appendOp) store(t *txn) {
 	row.count(StatePending, 1, eventBytes(op.rec))
 	p := initialProgress(ev)
 	t.put(layout.Events, key, op.rec)
-	t.put(layout.Due, layout.DueKey(row.id, p.NextAttempt, ev.Seq), nil)
+	t.put(layout.Due, layout.DueKey(row.id, p.NextAttempt, ev.Seq), nothing)
 	t.put(layout.IDs, layout.PackID(ev.ID), key)
 	t.remember(op)
 	t.outbox(ev, &p, OutboxRow{State: StatePending, NextAttempt: p.NextAttempt})

@@ -34,7 +34,7 @@ func (s *Spool) run() {
 		case <-tick.C:
 			s.housekeep()
 		case c := <-s.compaction.ready:
-			s.finishCompaction(c)
+			s.finishRound(c)
 		case <-s.closing:
 			s.lastCommits()
 			return
@@ -207,6 +207,7 @@ func (s *Spool) commit(ops []operation) error {
 	if errors.Is(err, errNothing) {
 		err = nil
 	} else if err == nil {
+		s.compaction.lastWrite = time.Now()
 		s.cfg.ObserveCommit(time.Since(start))
 	}
 	s.afterTxn(t, err)

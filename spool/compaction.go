@@ -1,14 +1,246 @@
 package spool
 
-import "postern/spool/internal/layout"
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
 
-// compaction is what the committer needs to know of a copy in the making.
+	bolt "go.etcd.io/bbolt"
+
+	"postern/spool/internal/disk"
+	"postern/spool/internal/layout"
+)
+
+// bbolt never makes its file shorter. So a file that is mostly free pages is copied while work goes on: a goroutine
+// copies a snapshot, the committer notes the keys that change meanwhile, they are copied too, round after round until
+// few are left, and the last few and the exchange of the files are all that the committer stops for.
+
+const (
+	// compactMin is the size below which a file is not worth the trouble.
+	compactMin = 16 * mib
+	// compactQuiet is how long nothing must have been written for a file to be copied that is only half empty.
+	compactQuiet = 2 * time.Second
+	// compactAgain is the wait after a copy that failed.
+	compactAgain = time.Minute
+	// lastRoundKeys is how few keys must be left for the committer to stop.
+	lastRoundKeys = 2000
+	// maxChangedKeys bounds the memory of a copy that cannot keep up.
+	maxChangedKeys = 500_000
+)
+
+// compaction is the committer's side of a copy in the making.
 type compaction struct {
-	ready chan *compactor
+	ready     chan *compactor // a round has ended
+	current   *compactor
+	notBefore time.Time
+	lastWrite time.Time
 }
 
-type compactor struct{}
+// compactor is the copy.
+type compactor struct {
+	path    string
+	maxSize int64
+	db      *bolt.DB
+	changed map[rowKey]struct{} // the committer's
+	stop    atomic.Bool
+	err     error // of the last round
+}
 
-func (c *compaction) note(layout.Bucket, []byte) {}
-func (c *compaction) abandon()                   {}
-func (s *Spool) finishCompaction(*compactor)     {}
+// rowKey names one row.
+type rowKey struct {
+	bucket layout.Bucket
+	key    string
+}
+
+// note is told of every row that a transaction touches. A row noted in vain is copied in vain.
+func (c *compaction) note(id layout.Bucket, key []byte) {
+	if c.current == nil {
+		return
+	}
+	if len(c.current.changed) >= maxChangedKeys {
+		c.current.stop.Store(true)
+		return
+	}
+	c.current.changed[rowKey{id, string(key)}] = struct{}{}
+}
+
+// consider starts a copy if the file is worth it.
+func (s *Spool) considerCompaction(now time.Time) {
+	c := &s.compaction
+	if c.current != nil || now.Before(c.notBefore) || s.store.unsettled || s.store.damaged.Load() {
+		return
+	}
+	file, used := s.store.allocated, s.store.space.used()
+	quiet := now.Sub(c.lastWrite) >= compactQuiet
+	if file < compactMin || used > file/4 && (!quiet || used > file/2) {
+		return
+	}
+	room := used + used/8 + s.room.reserve
+	free, err := disk.FreeBytes(s.dir.path)
+	if file+room > s.cfg.MaxBytes || err == nil && free < uint64(2*room) {
+		return
+	}
+	c.current = &compactor{
+		path: s.dir.join(compactName), maxSize: s.cfg.MaxBytes, changed: make(map[rowKey]struct{}),
+	}
+	s.round(c.current.copyAll)
+}
+
+// round runs one round of the copy beside the committer, on a snapshot of now.
+func (s *Spool) round(copyRows func(from *bolt.Tx) error) {
+	c := s.compaction.current
+	from, end, err := s.store.begin()
+	if err != nil {
+		c.err = err
+		s.compaction.ready <- c
+		return
+	}
+	go func() {
+		c.err = guarded(func() error { return copyRows(from) })
+		end()
+		s.compaction.ready <- c
+	}()
+}
+
+// finishRound is the committer's part when a round has ended.
+func (s *Spool) finishRound(c *compactor) {
+	switch {
+	case c.err != nil || c.stop.Load():
+		s.dropCompaction(c.err)
+	case len(c.changed) > lastRoundKeys:
+		keys := c.changed
+		c.changed = make(map[rowKey]struct{})
+		s.round(func(from *bolt.Tx) error { return c.copyKeys(from, keys) })
+	default:
+		if err := s.exchange(c); err != nil {
+			s.dropCompaction(err)
+		}
+	}
+}
+
+// exchange copies the last rows and puts the copy in the file's place. An error means that nothing was exchanged.
+func (s *Spool) exchange(c *compactor) error {
+	before := s.store.allocated
+	err := s.store.view(func(from *bolt.Tx) error { return c.copyKeys(from, c.changed) })
+	if err == nil {
+		err = c.db.Sync()
+	}
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(c.path, os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(c.path, s.store.path); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	s.compaction.current = nil
+	c.db.NoSync, c.db.AllocSize = false, pageSize
+	s.store.replace(&generation{db: c.db, idle: make(chan struct{})}, file)
+	s.settleExchange()
+	s.cfg.Logger.Info("the spool's file was compacted", slog.Int64("before", before), slog.Int64("after", s.store.allocated))
+	return nil
+}
+
+// settleExchange gives the new file its blocks. Whatever fails here is made up for by the next commit.
+func (s *Spool) settleExchange() {
+	if err := s.store.settle(); err != nil {
+		s.fail(err)
+	}
+	if err := s.store.guard(s.store.measure); err != nil {
+		return
+	}
+	size := fileSize(s.store.file)
+	want := max(size, min(s.store.space.highWater+s.room.reserve, s.cfg.MaxBytes))
+	if err := s.store.allocate(want); err != nil {
+		s.store.allocated = size
+	}
+	s.noteSpace()
+}
+
+// replace makes another file the store's. The last one is closed when its readers have left it.
+func (st *store) replace(next *generation, file *os.File) {
+	lastDB, lastFile := st.cur.db, st.file
+	idle := st.turn(next)
+	st.file, st.allocated = file, 0
+	st.renamed = true
+	st.closing.Add(1)
+	go func() {
+		defer st.closing.Done()
+		<-idle
+		_ = guarded(lastDB.Close)
+		_ = lastFile.Close()
+	}()
+}
+
+// dropCompaction gives a copy up; the spool goes on with the file that it has.
+func (s *Spool) dropCompaction(cause error) {
+	c := s.compaction.current
+	s.compaction.current = nil
+	s.compaction.notBefore = time.Now().Add(compactAgain)
+	if c.db != nil {
+		_ = guarded(c.db.Close)
+	}
+	err := s.dir.remove(compactName)
+	if cause != nil && !errors.Is(cause, errStopped) {
+		s.cfg.Logger.Warn("the spool's file could not be compacted; it is tried again later", slog.Any("error", cause))
+	}
+	if err != nil {
+		s.cfg.Logger.Warn("a copy of the spool could not be removed", slog.Any("error", err))
+	}
+}
+
+// stopCompaction ends a copy before the spool closes.
+func (s *Spool) stopCompaction() {
+	if c := s.compaction.current; c != nil {
+		c.stop.Store(true)
+		<-s.compaction.ready
+		s.dropCompaction(errStopped)
+	}
+}
+
+// errStopped ends a round that is no longer wanted.
+var errStopped = errors.New("stopped")
+
+func (c *compactor) stopped() error {
+	if c.stop.Load() {
+		return errStopped
+	}
+	return nil
+}
+
+// copyAll is the first round.
+func (c *compactor) copyAll(from *bolt.Tx) (err error) {
+	if c.db, err = createCopy(c.path, c.maxSize); err != nil {
+		return err
+	}
+	if err := copySpool(from, c.db, func(int64) error { return c.stopped() }); err != nil {
+		return err
+	}
+	return c.db.Sync()
+}
+
+// copyKeys copies the present state of single rows.
+func (c *compactor) copyKeys(from *bolt.Tx, keys map[rowKey]struct{}) error {
+	w := bulkWriter{db: c.db}
+	for rk := range keys {
+		if err := c.stopped(); err != nil {
+			return errors.Join(err, w.close())
+		}
+		value := from.Bucket(rk.bucket.Name()).Get([]byte(rk.key))
+		var err error
+		if value == nil {
+			err = w.del(rk.bucket, []byte(rk.key))
+		} else {
+			err = w.put(rk.bucket, []byte(rk.key), value)
+		}
+		if err != nil {
+			return errors.Join(fmt.Errorf("copy a row of %s: %w", rk.bucket, err), w.close())
+		}
+	}
+	return w.close()
+}

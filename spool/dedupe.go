@@ -153,7 +153,7 @@ func (t *txn) remember(op *appendOp) {
 		})
 		t.forget(hash)
 		t.put(layout.Idem, hash, rec)
-		t.put(layout.IdemQueue, idemQueueKey(t.now, hash), nil)
+		t.put(layout.IdemQueue, idemQueueKey(t.now, hash), nothing)
 		t.counters.idemBytes += idemBytes(rec)
 	}
 }

@@ -157,7 +157,7 @@ func (m *move) again() {
 	row.count(stateOf(m.before), -1, size)
 	row.count(stateOf(m.after), 1, size)
 	m.t.del(layout.Due, layout.DueKey(row.id, m.due, m.ev.Seq))
-	m.t.put(layout.Due, layout.DueKey(row.id, m.after.NextAttempt, m.ev.Seq), nil)
+	m.t.put(layout.Due, layout.DueKey(row.id, m.after.NextAttempt, m.ev.Seq), nothing)
 	m.t.put(layout.Progress, m.key, encodeProgress(m.after))
 	m.state = stateOf(m.after)
 }

@@ -1,5 +1,7 @@
 package spool
 
+import "time"
+
 // housekeep runs once a second in the committer.
 func (s *Spool) housekeep() {
 	if s.failing() {
@@ -7,5 +9,7 @@ func (s *Spool) housekeep() {
 	}
 	if err := s.commit([]operation{sweepOp{s}}); err != nil {
 		s.fail(err)
+		return
 	}
+	s.considerCompaction(time.Now())
 }

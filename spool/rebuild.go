@@ -176,7 +176,7 @@ func (r *rebuilder) event(tx *bolt.Tx, seq uint64, v []byte) error {
 		p = stored
 	}
 	row.count(stateOf(&p), 1, eventBytes(v))
-	return tx.Bucket(layout.Due.Name()).Put(layout.DueKey(row.id, p.NextAttempt, seq), nil)
+	return tx.Bucket(layout.Due.Name()).Put(layout.DueKey(row.id, p.NextAttempt, seq), nothing)
 }
 
 // orphan removes what cannot be decoded or has lost its event, and the progress of what is a dead letter.
@@ -227,7 +227,7 @@ func (r *rebuilder) idem() error {
 				return nil
 			}
 			r.counters.idemBytes += idemBytes(v)
-			return queue.Put(idemQueueKey(entry.at, k), nil)
+			return queue.Put(idemQueueKey(entry.at, k), nothing)
 		})
 		for _, k := range bad {
 			if err == nil {

@@ -19,6 +19,8 @@ import (
 const (
 	minReserve = 64 * pageSize
 	maxReserve = 4 * mib
+	// compactShare of max_bytes is kept for the copy that makes the file short again after it was full.
+	compactShare = 16
 	// fullRetry is how often a disk that was full is asked again.
 	fullRetry = time.Second
 )
@@ -34,7 +36,7 @@ func (sp space) used() int64 { return sp.highWater - sp.free }
 // room answers what still fits. It belongs to the committer.
 type room struct {
 	st       *store
-	maxBytes int64
+	maxBytes int64 // what events and the reserve may use together
 	reserve  int64
 	space    space
 	taken    int64 // by the present transaction
@@ -48,7 +50,7 @@ func newRoom(st *store, cfg Config, free uint64) *room {
 	// On a small disk a reserve made for a big spool would leave nothing for events.
 	onDisk := st.allocated + int64(min(free, 1<<60))
 	reserve = min(reserve, max(onDisk/8, minReserve/2))
-	return &room{st: st, maxBytes: cfg.MaxBytes, reserve: reserve}
+	return &room{st: st, maxBytes: cfg.MaxBytes - cfg.MaxBytes/compactShare, reserve: reserve}
 }
 
 // begin starts counting for one transaction.

@@ -1,12 +1,176 @@
 package spool
 
-import "context"
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"postern/spool/internal/disk"
+	"postern/spool/internal/layout"
+	"postern/spool/internal/pagefile"
+)
 
 // SalvageReport says what a salvage achieved.
 type SalvageReport struct {
-	Recovered int64  // records that are in the new file
-	Lost      int64  // events that could not be read
-	Kept      string // where the damaged file is now
+	Recovered int64  // events in the new file: waiting ones and dead letters
+	Lost      int64  // events, or where their number is unknown pages, that could not be read
+	Kept      string // where the damaged file is now; empty where nothing was done
 }
 
-func (d *directory) salvage(ctx context.Context) (SalvageReport, error) { panic("todo") }
+// errNothingFound means that a file has not one record of ours.
+var errNothingFound = fmt.Errorf("%w: no record of a spool is in it", ErrNotSpool)
+
+// Salvage makes a new spool of what can be read of a damaged one, whether the damage shows or not, and keeps the damaged
+// file beside it. No process may have the directory open.
+func Salvage(dir string) (SalvageReport, error) {
+	d, unlock, err := lockExisting(dir)
+	if err != nil {
+		return SalvageReport{}, err
+	}
+	defer unlock()
+	if err := d.remove(salvageName); err != nil {
+		return SalvageReport{}, err
+	}
+	return d.salvage(context.Background())
+}
+
+// salvage works in three steps. What hangs together is taken as it is. Only where that was not all, pages that nothing
+// leads to are looked through as well: what they hold may be out of date, so it fills gaps and replaces nothing. At last
+// the indexes and counts are made anew.
+func (d *directory) salvage(ctx context.Context) (SalvageReport, error) {
+	f, err := pagefile.Open(d.file())
+	if err != nil {
+		return d.salvageNothing(err)
+	}
+	defer f.Close()
+	db, err := createCopy(d.join(salvageName), 0)
+	if err != nil {
+		return SalvageReport{}, err
+	}
+	v := &salvager{f: f, w: bulkWriter{db: db}, gaps: make(map[layout.Bucket]map[string][]byte)}
+	report, err := v.run(ctx)
+	if err == nil {
+		err = db.Sync()
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		return report, errors.Join(err, d.remove(salvageName))
+	}
+	report.Kept, err = d.putInPlace(salvageName)
+	return report, err
+}
+
+// salvageNothing sets a file aside of which not even the first page is there.
+func (d *directory) salvageNothing(cause error) (report SalvageReport, err error) {
+	if !errors.Is(cause, pagefile.ErrTruncated) {
+		return report, cause
+	}
+	report.Lost = 1
+	report.Kept, err = d.keepDamaged()
+	return report, err
+}
+
+func (d *directory) keptName() string {
+	return d.file() + ".corrupt-" + time.Now().UTC().Format("20060102T150405.000000")
+}
+
+// keepDamaged moves the damaged file out of the way.
+func (d *directory) keepDamaged() (string, error) {
+	kept := d.keptName()
+	if err := os.Rename(d.file(), kept); err != nil {
+		return "", err
+	}
+	return kept, errors.Join(disk.SyncDir(d.path), d.remove(damagedName, cleanName))
+}
+
+// putInPlace makes a salvaged file the spool. The damaged one gets a second name before, so that there is a spool.db at
+// every moment: a crash in between leaves the damaged one, and the next Open salvages again.
+func (d *directory) putInPlace(name string) (kept string, err error) {
+	kept = d.keptName()
+	if err := os.Link(d.file(), kept); err != nil {
+		return "", fmt.Errorf("keep the damaged file: %w", err)
+	}
+	if err := os.Rename(d.join(name), d.file()); err != nil {
+		return "", err
+	}
+	return kept, errors.Join(disk.SyncDir(d.path), d.remove(damagedName, cleanName))
+}
+
+// salvager fills a new file.
+type salvager struct {
+	f        *pagefile.File
+	w        bulkWriter
+	err      error
+	found    int
+	expected int64 // events that the counts spoke of
+	gaps     map[layout.Bucket]map[string][]byte
+}
+
+func (v *salvager) run(ctx context.Context) (SalvageReport, error) {
+	walk, err := v.f.Walk(ctx, v.sure)
+	damaged := walk.DamagedPages
+	if err == nil && v.err == nil && damaged > 0 {
+		err = v.fillGaps(ctx)
+	}
+	if err = errors.Join(err, v.err, v.w.close()); err != nil {
+		return SalvageReport{}, err
+	}
+	if v.found == 0 && damaged > 0 {
+		return SalvageReport{}, errNothingFound
+	}
+	return v.finish(int64(damaged))
+}
+
+func (v *salvager) finish(damaged int64) (report SalvageReport, err error) {
+	c, err := rebuild(v.w.db.Update, 0)
+	if err != nil {
+		return report, err
+	}
+	err = v.w.db.Update(func(tx *bolt.Tx) error {
+		_ = tx.Bucket(layout.Endpoints.Name()).ForEach(func(_, rec []byte) error {
+			if row, err := decodeEndpoint(rec); err == nil {
+				report.Recovered += row.pending + row.failed + row.dead
+			}
+			return nil
+		})
+		report.Lost = max(v.expected-report.Recovered, 0)
+		if v.expected == 0 {
+			report.Lost = damaged
+		}
+		c.salvageLost += report.Lost
+		return tx.Bucket(layout.Meta.Name()).Put(layout.KeyCounters, encodeCounters(&c))
+	})
+	return report, err
+}
+
+// sure takes an entry that hangs together with the root. The scan finds the doubtful ones again.
+func (v *salvager) sure(e pagefile.Entry) bool {
+	if e.Doubtful || len(e.Bucket) != 1 {
+		return true
+	}
+	id, ok := layout.ByName(e.Bucket[0])
+	if !ok || id == layout.Due || id == layout.IDs || id == layout.IdemQueue {
+		return true // indexes are made anew
+	}
+	if id == layout.Meta && string(e.Key) == string(layout.KeyFormat) && len(e.Value) == 1 && e.Value[0] > layout.Format {
+		v.err = ErrNewerFormat
+		return false
+	}
+	if id == layout.Endpoints {
+		if row, err := decodeEndpoint(e.Value); err == nil {
+			v.expected += row.pending + row.failed + row.dead
+		}
+	}
+	v.put(id, e.Key, e.Value)
+	return v.err == nil
+}
+
+func (v *salvager) put(id layout.Bucket, key, value []byte) {
+	v.found++
+	if v.err == nil {
+		v.err = v.w.put(id, append([]byte(nil), key...), append([]byte(nil), value...))
+	}
+}

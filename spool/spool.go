@@ -147,7 +147,7 @@ func (s *Spool) Close(ctx context.Context) error {
 
 // lastCommits writes what is queued and kept, until Close's context ends.
 func (s *Spool) lastCommits() {
-	s.compaction.abandon()
+	s.stopCompaction()
 	for {
 		s.work()
 		if !s.failing() || s.gaveUp() {

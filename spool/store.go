@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
 	bolt "go.etcd.io/bbolt"
 
+	"postern/spool/internal/disk"
 	"postern/spool/internal/layout"
 )
 
@@ -48,9 +50,11 @@ type store struct {
 	cur *generation
 
 	// The rest belongs to the committer.
-	file      *os.File // a second handle on the same file, for what bbolt does not offer
-	allocated int64    // bytes of file that have blocks on disk
-	unsettled bool     // the visible state is not known to be on disk
+	file      *os.File       // a second handle on the same file, for what bbolt does not offer
+	allocated int64          // bytes of file that have blocks on disk
+	unsettled bool           // the visible state is not known to be on disk
+	renamed   bool           // the file was exchanged, and the directory is not known to say so
+	closing   sync.WaitGroup // past files that wait for their readers
 	space     space
 
 	damaged  atomic.Bool
@@ -234,6 +238,13 @@ func (st *store) visibleID() (int, error) {
 // settle ends the doubt after a failed last sync: it writes the visible meta page once more and syncs. Readers that
 // began before are waited for, since bbolt no longer keeps their pages for them.
 func (st *store) settle() error {
+	if st.renamed {
+		// After a crash the directory might lead to the file of before, without what is committed now.
+		if err := disk.SyncDir(filepath.Dir(st.path)); err != nil {
+			return &commitError{err: err}
+		}
+		st.renamed = false
+	}
 	if !st.unsettled {
 		return nil
 	}
@@ -267,6 +278,7 @@ func (st *store) pageSize() int { return st.cur.db.Info().PageSize }
 // close ends the store. Clean makes the next open fast: the freelist is written, so that nothing has to be scanned.
 func (st *store) close(clean bool) error {
 	<-st.turn(&generation{db: st.cur.db, idle: make(chan struct{})})
+	st.closing.Wait()
 	if st.damaged.Load() {
 		// bbolt's locks may be held by what panicked: leave it to the end of the process.
 		return st.file.Close()

@@ -33,6 +33,9 @@ type txn struct {
 	gaveWay  int64       // bytes of history dropped for them
 }
 
+// nothing is the value of a row whose key says it all. It is not nil: a nil value reads as a missing row.
+var nothing = []byte{}
+
 // fillPercent suits buckets whose keys ascend: pages stay full instead of half full.
 var fillPercent = [layout.NumBuckets]float64{
 	layout.Events: 0.95, layout.Done: 0.95, layout.Outbox: 0.95, layout.IdemQueue: 0.9, layout.IDs: 0.9,

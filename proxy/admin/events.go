@@ -11,7 +11,7 @@ func (h *Handler) listEvents(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	page, err := h.list(q)
+	page, err := h.parts.Spool.List(q)
 	if err != nil {
 		return reply{}, err
 	}
@@ -19,16 +19,6 @@ func (h *Handler) listEvents(r *http.Request) (reply, error) {
 		Events []eventJSON `json:"events"`
 		Next   *string     `json:"next_cursor"`
 	}{h.events(page.Events), orNull(page.Next)}}, nil
-}
-
-// list reads one page. An error of the spool while a cursor was given is taken for the cursor's fault: it is the only
-// part of a query that the spool alone can judge.
-func (h *Handler) list(q spool.Query) (spool.Page, error) {
-	page, err := h.parts.Spool.List(q)
-	if _, known := lookUp(err); err != nil && !known && q.Cursor != "" {
-		return page, badRequest("cursor: it is not one of this Postern. Take next_cursor of the page before, or leave it out to begin anew.")
-	}
-	return page, err
 }
 
 func (h *Handler) events(views []spool.View) []eventJSON {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -30,8 +30,6 @@ type fakeSpool struct {
 	calls  []string     // changes that were made, as "retry ID"
 	change func()       // called in every change, before it is made
 }
-
-var errBadCursor = errors.New("the cursor cannot be read")
 
 func (f *fakeSpool) Stats() spool.Stats { return f.stats }
 
@@ -63,7 +61,7 @@ func (f *fakeSpool) List(q spool.Query) (spool.Page, error) {
 	if q.Cursor != "" {
 		var err error
 		if skip, err = strconv.Atoi(q.Cursor); err != nil {
-			return spool.Page{}, errBadCursor
+			return spool.Page{}, fmt.Errorf("list: %w", spool.ErrCursor)
 		}
 	}
 	var page spool.Page

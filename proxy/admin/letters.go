@@ -14,7 +14,7 @@ func (h *Handler) listLetters(r *http.Request) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	page, err := h.list(q)
+	page, err := h.parts.Spool.List(q)
 	if err != nil {
 		return reply{}, err
 	}

@@ -18,6 +18,8 @@ var known = []struct {
 }{
 	{spool.ErrNotFound, problem.Problem{Status: 404, Slug: "no-such-event", Title: "No such event",
 		Detail: "The spool has no trace of this event. Delivered events are forgotten after spool.delivered_retention."}},
+	{spool.ErrCursor, problem.Problem{Status: 400, Slug: "bad-request", Title: "The request is not understood",
+		Detail: "cursor: it is not one of this Postern. Take next_cursor of the page before, or leave it out to begin anew."}},
 	{spool.ErrBusy, problem.Problem{Status: 409, Slug: "event-in-flight", Title: "The event is in flight", RetryAfter: time.Second,
 		Detail: "An attempt is running. Ask again when it has ended."}},
 	{spool.ErrDelivered, problem.Problem{Status: 409, Slug: "event-delivered", Title: "The event was delivered",

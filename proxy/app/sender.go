@@ -88,7 +88,7 @@ func (w *waiters) answer(eventID string, r delivery.Result) {
 	}
 	answer := ingest.Answer{Delivered: r.Class == retry.Delivered}
 	if r.Response != nil {
-		answer.Status, answer.Headers, answer.Body, answer.TooBig = r.Response.StatusCode, r.Response.Headers, r.Response.Body, r.Response.TooBig
+		answer.Status, answer.Headers, answer.Body, answer.TooBig = r.Response.Status, r.Response.Headers, r.Response.Body, r.Response.TooBig
 	}
 	c <- answer
 }

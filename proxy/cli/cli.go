@@ -50,7 +50,7 @@ func Main(p Process) int {
 		p.now = time.Now
 	}
 	s := &session{Process: p, out: term.New(p.Stdout, p.Env), err: term.New(p.Stderr, p.Env)}
-	parser, err := newParser(s)
+	parser, err := newParser(s, s.out.Writer, s.err.Writer)
 	if err != nil {
 		fmt.Fprintf(s.err, "postern: the command line's own description is wrong: %v\n", err)
 		return exitFailed

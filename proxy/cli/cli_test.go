@@ -46,7 +46,10 @@ func typing(t *testing.T, line string) result {
 type fake struct {
 	*httptest.Server
 	answers map[string]string
+	status  int    // where not zero, of every answer
+	refusal string // its body
 	asked   []string
+	token   string // the last Authorization
 }
 
 func newFake(t *testing.T, answers map[string]string) *fake {
@@ -62,6 +65,12 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	asked := r.Method + " " + r.RequestURI
 	f.asked = append(f.asked, strings.TrimSpace(asked+" "+string(body)))
+	f.token = r.Header.Get("Authorization")
+	if f.status != 0 {
+		w.WriteHeader(f.status)
+		io.WriteString(w, f.refusal)
+		return
+	}
 	answer, ok := f.answers[asked]
 	if !ok {
 		w.Header().Set("Content-Type", "application/problem+json")

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -41,6 +42,10 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*kong.ParseError](err); ok {
 		return exitUsage
 	}
+	// Postern judges filters and cursors; what it does not understand was typed wrong.
+	if refused, ok := errors.AsType[*client.RefusedError](err); ok && refused.Status == http.StatusBadRequest {
+		return exitUsage
+	}
 	var coded interface{ ExitCode() int }
 	if errors.As(err, &coded) {
 		return coded.ExitCode()
@@ -52,7 +57,7 @@ func exitCode(err error) int {
 func explain(err error) string {
 	text := err.Error()
 	refused, ok := errors.AsType[*client.RefusedError](err)
-	if ok && (refused.Status == 401 || refused.Status == 403) {
+	if ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
 		return text + "\nIf that listener has a token_file, name a readable copy of it with --token-file."
 	}
 	if _, ok := asUnreachable(err); ok && !strings.Contains(text, "\n") {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 
 	"github.com/alecthomas/kong"
 )
@@ -52,11 +53,11 @@ func (helpFlag) BeforeReset(ctx *kong.Context) error {
 	return errHelpShown
 }
 
-func newParser(s *session) (*kong.Kong, error) {
+func newParser(s *session, out, err io.Writer) (*kong.Kong, error) {
 	return kong.New(&grammar{},
 		kong.Name("postern"),
 		kong.Description(description),
-		kong.Writers(s.out, s.err),
+		kong.Writers(out, err),
 		kong.Exit(func(int) {}), // never reached: help has its own flag, and errors are returned
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true, WrapUpperBound: 110}),

@@ -53,21 +53,24 @@ func (s *session) greet(ctx context.Context, address string, receiver *helloRece
 	if err != nil {
 		return err
 	}
-	curl := "curl -d '{\"order\":1}' "
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		curl += "--unix-socket " + path + " http://localhost/"
-	} else {
-		curl += "http://" + address + "/"
-	}
 	fmt.Fprintf(s.out, "Sent to Postern:      POST %s/postback?cid=hello-1\nPostern answered:     202, event %s is on disk\n", receiver.base, answer.Accepted.ID)
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case got := <-receiver.first:
 		_, err = fmt.Fprintf(s.out, "The receiver got:     %s\n%s\nTry next:\n  %s\n  %s   (answers 503: watch the retries)\n  postern status\n  postern events\n",
-			got.line, got.headers, curl+receiver.base+"/again?cid=2", curl+receiver.base+"/fail?cid=3")
+			got.line, got.headers, curl(address, receiver.base+"/again?cid=2"), curl(address, receiver.base+"/fail?cid=3"))
 	}
 	return err
+}
+
+// curl is the command that posts to a target through Postern.
+func curl(ingest, target string) string {
+	const start = "curl -d '{\"order\":1}' "
+	if path, ok := strings.CutPrefix(ingest, "unix:"); ok {
+		return start + "--unix-socket '" + path + "' 'http://localhost/" + target + "'"
+	}
+	return start + "'http://" + ingest + "/" + target + "'"
 }
 
 // helloReceiver is the small receiver: it shows what it gets, and answers 503 under /fail.

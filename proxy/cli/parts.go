@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"postern/configs"
+	"postern/proxy/app"
 )
 
 // instance is a Postern to be run.
@@ -15,5 +17,15 @@ type instance struct {
 	ready func(ingest, admin string)
 }
 
-// run runs a Postern until ctx ends.
-var runApp func(ctx context.Context, i instance) error
+// runApp runs a Postern until ctx ends, and gives the error of a wrong configuration its exit code.
+func runApp(ctx context.Context, i instance) error {
+	o := app.Options{Config: i.config, Version: Version, Stderr: i.log}
+	if i.ready != nil {
+		o.Ready = func(a app.Addrs) { i.ready(a.Ingest, a.Admin) }
+	}
+	err := app.Run(ctx, o)
+	if errors.Is(err, app.ErrConfig) {
+		return &exitError{code: exitUsage, err: err}
+	}
+	return err
+}

@@ -43,6 +43,8 @@ func get[T any](ctx context.Context, a *Admin, path string, query url.Values) (R
 	if len(query) > 0 {
 		path += "?" + query.Encode()
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	got, err := a.call(ctx, http.MethodGet, "/api/v1/"+path, nil)
 	if err != nil {
 		return Reply[T]{}, err
@@ -51,6 +53,12 @@ func get[T any](ctx context.Context, a *Admin, path string, query url.Values) (R
 }
 
 func send[T any](ctx context.Context, a *Admin, method, path string, body any) (Reply[T], error) {
+	limit := callTimeout
+	if body != nil {
+		limit = bulkTimeout // only replay and purge have a body
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
 	got, err := a.call(ctx, method, "/api/v1/"+path, body)
 	if err != nil {
 		return Reply[T]{}, err
@@ -60,6 +68,8 @@ func send[T any](ctx context.Context, a *Admin, method, path string, body any) (
 
 // Probe asks /healthz or /readyz and returns the status with the text that came with it.
 func (a *Admin) Probe(ctx context.Context, path string) (status int, text []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	got, err := a.call(ctx, http.MethodGet, path, nil)
 	return got.status, got.body, err
 }
@@ -128,6 +138,16 @@ func (a *Admin) Analysis(ctx context.Context, hours int) (Reply[AnalysisReport],
 // Replay makes the selected dead letters due again.
 func (a *Admin) Replay(ctx context.Context, b Bulk) (Reply[BulkResult], error) {
 	return send[BulkResult](ctx, a, http.MethodPost, "dead-letters/replay", b)
+}
+
+// ReplayProgress asks how far a paced replay is.
+func (a *Admin) ReplayProgress(ctx context.Context, id string) (Reply[PacedReplay], error) {
+	return get[PacedReplay](ctx, a, "dead-letters/replays/"+url.PathEscape(id), nil)
+}
+
+// StopReplay ends a paced replay; what it has not replayed stays a dead letter.
+func (a *Admin) StopReplay(ctx context.Context, id string) (Reply[PacedReplay], error) {
+	return send[PacedReplay](ctx, a, http.MethodDelete, "dead-letters/replays/"+url.PathEscape(id), nil)
 }
 
 // Purge drops the selected dead letters for good.

@@ -26,8 +26,12 @@ const (
 	DefaultIngest = "http://127.0.0.1:8089"
 )
 
-// callTimeout bounds one call. It leaves room for the longest `Prefer: wait`, which is 60 s.
-const callTimeout = 75 * time.Second
+const (
+	// callTimeout bounds one call. It leaves room for the longest `Prefer: wait`, which is 60 s.
+	callTimeout = 75 * time.Second
+	// bulkTimeout bounds a replay or a purge of everything at once: a million dead letters take minutes.
+	bulkTimeout = time.Hour
+)
 
 // maxAnswer bounds what is read of an answer: a list of 1,000 events is well under it.
 const maxAnswer = 64 << 20
@@ -87,7 +91,6 @@ func dial(cfg Config, fallback string) (*conn, error) {
 	return &conn{
 		http: &http.Client{
 			Transport:     transport,
-			Timeout:       callTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		base: base, shown: shown, token: token, agent: cfg.UserAgent,

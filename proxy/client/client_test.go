@@ -209,8 +209,10 @@ func TestAdminRequests(t *testing.T) {
 		{func() error { _, err := a.DeadLetters(ctx, filter, 9, ""); return err },
 			"GET /api/v1/dead-letters?endpoint=a&error=http_503&limit=9&since=24h&status=503&until=2026-01-02T03%3A04%3A05Z", ""},
 		{func() error { _, err := a.Analysis(ctx, 72); return err }, "GET /api/v1/dead-letters/analysis?hours=72", ""},
-		{func() error { _, err := a.Replay(ctx, Bulk{LetterFilter: filter, Rate: 20}); return err }, "POST /api/v1/dead-letters/replay",
-			`{"endpoint":"a","status":503,"error":"http_503","since":"24h","until":"2026-01-02T03:04:05Z","rate":20}`},
+		{func() error { _, err := a.Replay(ctx, Bulk{LetterFilter: filter, Rate: "20/1s"}); return err }, "POST /api/v1/dead-letters/replay",
+			`{"endpoint":"a","status":503,"error":"http_503","since":"24h","until":"2026-01-02T03:04:05Z","rate":"20/1s"}`},
+		{func() error { _, err := a.ReplayProgress(ctx, "rpl_1"); return err }, "GET /api/v1/dead-letters/replays/rpl_1", ""},
+		{func() error { _, err := a.StopReplay(ctx, "rpl_1"); return err }, "DELETE /api/v1/dead-letters/replays/rpl_1", ""},
 		{func() error { _, err := a.Purge(ctx, Bulk{DryRun: true}); return err }, "POST /api/v1/dead-letters/purge", `{"dry_run":true}`},
 	} {
 		if err := c.call(); err != nil {

@@ -65,6 +65,8 @@ type Accepted struct {
 
 // Send hands m over. An error is an UnreachableError, a RefusedError, or says which argument is wrong.
 func (i *Ingest) Send(ctx context.Context, m Message) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	r, err := i.request(ctx, m)
 	if err != nil {
 		return Answer{}, err

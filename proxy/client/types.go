@@ -215,16 +215,27 @@ type Finding struct {
 type Bulk struct {
 	LetterFilter
 	DryRun bool `json:"dry_run,omitempty"`
-	// Rate is events per second; zero replays all at once.
-	Rate float64 `json:"rate,omitempty"`
+	// Rate is events per second as a number ("2.5") or as a limit is written ("100/1m"); empty replays all at once.
+	Rate string `json:"rate,omitempty"`
 }
 
 // BulkResult is the answer to a replay or a purge.
 type BulkResult struct {
+	Matched  int64 `json:"matched"`
+	Replayed int64 `json:"replayed"`
+	Purged   int64 `json:"purged"`
+	DryRun   bool  `json:"dry_run"`
+	// Started tells that a paced replay runs in the background, under ID.
+	Started bool   `json:"started"`
+	ID      string `json:"id"`
+}
+
+// PacedReplay is a replay with a rate, under way or ended.
+type PacedReplay struct {
+	ID       string `json:"id"`
+	State    string `json:"state"` // running, done, stopped or failed
 	Matched  int64  `json:"matched"`
 	Replayed int64  `json:"replayed"`
-	Purged   int64  `json:"purged"`
-	DryRun   bool   `json:"dry_run"`
-	Started  bool   `json:"started"`
-	ID       string `json:"id"`
+	Skipped  int64  `json:"skipped"` // were no dead letters any more when their turn came
+	Error    string `json:"error"`
 }

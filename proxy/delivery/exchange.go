@@ -44,6 +44,12 @@ func attemptOf(ctx context.Context) *attempt { return ctx.Value(attemptKey{}).(*
 func (e *exchange) send(ctx context.Context, a *attempt) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := ctx.Err(); err != nil {
+		a.stop()
+		failed(ctx, a, err)
+		a.result.Unsent = true
+		return
+	}
 	traced := httptrace.WithClientTrace(context.WithValue(ctx, attemptKey{}, a), a.wire.trace())
 	// Not NewRequest, nor SetBody: both would set GetBody, which lets net/http send the request twice.
 	resp, err := e.client.Do(&retryablehttp.Request{Request: a.request.WithContext(traced)})

@@ -47,12 +47,14 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("making the demo's folder: %w", err)
 	}
-	script := full
+	script := full()
 	if o.Quick {
-		script = quick
+		script = quick()
 	}
 	err = o.inFolder(ctx, dir, script)
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		err = errors.New("the demo was interrupted")
+	} else if err != nil {
 		return fmt.Errorf("%w\nThe folder with the spool and the log is kept: %s", err, dir)
 	}
 	return errors.Join(err, os.RemoveAll(dir))

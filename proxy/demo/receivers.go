@@ -109,6 +109,16 @@ func (r *receivers) counts(name string) (requests, taken int) {
 	return r.tally[name].requests, r.tally[name].taken
 }
 
+// sum is counts over all roles.
+func (r *receivers) sum() (requests, taken int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tally {
+		requests, taken = requests+t.requests, taken+t.taken
+	}
+	return requests, taken
+}
+
 // unseen returns those of ids that no receiver has taken or refused.
 func (r *receivers) unseen(ids []string) []string {
 	r.mu.Lock()

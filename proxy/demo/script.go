@@ -13,17 +13,19 @@ type script struct {
 	roles []role
 	// spread is how long the application takes to post everything.
 	spread time.Duration
+	// dead is how long the role that comes back is away.
+	dead time.Duration
+	// perWindow is how many requests the throttling role takes in each window.
+	perWindow int
 }
 
 // role is one receiver with its trouble, and how many postbacks it gets.
 type role struct {
-	name  string
-	about string
-	count int
-	post  bool // POST with JSON instead of GET with a click ID
-	adHoc bool // by URL instead of by name
-	// yaml is the endpoint's own policy, in one line.
-	yaml   string
+	name   string
+	about  string
+	count  int
+	post   bool // POST with JSON instead of GET with a click ID
+	adHoc  bool // by URL instead of by name
 	answer func(visit) answer
 }
 
@@ -45,52 +47,60 @@ type answer struct {
 // final tells that the event needs nothing more: it was taken, or refused for good.
 func (a answer) final() bool { return a.status == http.StatusOK || a.status == http.StatusUnauthorized }
 
-var (
-	full  = makeScript(1, 8*time.Second, 4*time.Second)
-	quick = makeScript(4, 800*time.Millisecond, 900*time.Millisecond)
-)
+// window is what the throttling role counts in.
+const window = time.Second
 
-// makeScript divides the number of postbacks by share; dead is how long the role that comes back is away.
-func makeScript(share int, spread, dead time.Duration) script {
-	return script{spread: spread, roles: []role{
-		{name: "steady", about: "answers at once", count: 120 / share, answer: func(visit) answer { return answer{status: 200} }},
+// full and quick are the two demos. In both the throttling role gets more than it takes, and the role that comes back
+// is away for long enough to open its breaker.
+func full() script {
+	return withRoles(script{spread: 8 * time.Second, dead: 4 * time.Second, perWindow: 6}, 1)
+}
+
+func quick() script {
+	return withRoles(script{spread: 800 * time.Millisecond, dead: 900 * time.Millisecond, perWindow: 12}, 4)
+}
+
+// withRoles adds the roles; each gets its number of postbacks divided by share.
+func withRoles(s script, share int) script {
+	s.roles = []role{
+		{name: "steady", about: "answers at once", count: 120 / share, answer: always(http.StatusOK)},
 		{name: "slow", about: "takes its time", count: 40 / share, post: true, answer: slow},
 		{name: "flaky", about: "fails every other event once", count: 80 / share, post: true, answer: flaky},
-		{name: "throttled", about: "takes 12 a second, then says 429", count: 64 / share, answer: throttled},
-		{name: "comes-back", about: fmt.Sprintf("hangs up for the first %s", dead), count: 60 / share, post: true,
-			answer: func(v visit) answer {
-				if v.since < dead {
-					return answer{}
-				}
-				return answer{status: 200}
-			}},
-		{name: "refusing", about: "says 401, wrong credentials", count: 6, answer: func(visit) answer { return answer{status: 401} }},
-		{name: "by-url", about: "not configured, reached by its URL", count: 24 / share, adHoc: true, answer: func(visit) answer { return answer{status: 200} }},
-	}}
+		{name: "throttled", about: fmt.Sprintf("takes %d a second, then says 429", s.perWindow), count: 64 / share, answer: s.throttled},
+		{name: "comes-back", about: fmt.Sprintf("hangs up for the first %s", s.dead), count: 60 / share, post: true, answer: s.comesBack},
+		{name: "refusing", about: "says 401, wrong credentials", count: 6, answer: always(http.StatusUnauthorized)},
+		{name: "by-url", about: "not configured, reached by its URL", count: 24 / share, adHoc: true, answer: always(http.StatusOK)},
+	}
+	return s
+}
+
+func always(status int) func(visit) answer {
+	return func(visit) answer { return answer{status: status} }
+}
+
+func (s script) comesBack(v visit) answer {
+	if v.since < s.dead {
+		return answer{}
+	}
+	return answer{status: http.StatusOK}
 }
 
 func slow(v visit) answer {
-	return answer{status: 200, after: 150*time.Millisecond + time.Duration(chance(v.id)%400)*time.Millisecond}
+	return answer{status: http.StatusOK, after: 150*time.Millisecond + time.Duration(chance(v.id)%400)*time.Millisecond}
 }
 
 func flaky(v visit) answer {
 	if v.nth == 1 && chance(v.id)%2 == 0 {
-		return answer{status: 503}
+		return answer{status: http.StatusServiceUnavailable}
 	}
-	return answer{status: 200}
+	return answer{status: http.StatusOK}
 }
 
-// perWindow and window are how much the throttling role takes.
-const (
-	perWindow = 12
-	window    = time.Second
-)
-
-func throttled(v visit) answer {
-	if v.burst > perWindow {
-		return answer{status: 429, retryAfter: "1"}
+func (s script) throttled(v visit) answer {
+	if v.burst > s.perWindow {
+		return answer{status: http.StatusTooManyRequests, retryAfter: "1"}
 	}
-	return answer{status: 200}
+	return answer{status: http.StatusOK}
 }
 
 // chance is a number that looks random and is the same at every attempt of one event.

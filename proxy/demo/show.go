@@ -95,11 +95,7 @@ func (s *show) draw(ctx context.Context, live *term.Live, status client.Status, 
 
 // line is the picture where nothing can be redrawn.
 func (s *show) line(status client.Status) {
-	requests, taken := 0, 0
-	for _, r := range s.script.roles {
-		n, m := s.receivers.counts(r.name)
-		requests, taken = requests+n, taken+m
-	}
+	requests, taken := s.receivers.sum()
 	fmt.Fprintf(s.out, "%4.1fs  accepted %3d  delivered %3d  waiting %3d  dead letters %d  requests seen %d\n", time.Since(s.started).Seconds(),
 		len(s.ids()), taken, status.Pending+status.AwaitingRetry+status.InFlight, status.DeadLetter, requests)
 }

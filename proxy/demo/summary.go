@@ -24,16 +24,13 @@ func (s *show) summary(ctx context.Context) error {
 		return err
 	}
 	ids := s.ids()
-	delivered := 0
-	for _, r := range s.script.roles {
-		_, taken := s.receivers.counts(r.name)
-		delivered += taken
-	}
+	requests, delivered := s.receivers.sum()
 	var dead int64
 	for _, a := range analysis.Value.Endpoints {
 		dead += a.DeadCount
 	}
-	fmt.Fprintf(s.out, "\naccepted %d, delivered %d, attempts %d (retries %d), dead letters %d\n", len(ids), delivered, attempts, attempts-len(ids), dead)
+	fmt.Fprintf(s.out, "\naccepted %d, delivered %d, attempts %d (retries %d), requests seen by the receivers %d, dead letters %d\n",
+		len(ids), delivered, attempts, attempts-len(ids), requests, dead)
 	s.findings(analysis.Value.Endpoints)
 	if err := s.latencies(endpoints.Value.Endpoints); err != nil {
 		return err
