@@ -8,10 +8,9 @@ import (
 
 // asideOp moves a record that cannot be decoded out of the way, so that one bad record never holds up the others.
 type asideOp struct {
-	s        *Spool
-	pick     pick
-	endpoint string
-	cause    error
+	s     *Spool
+	pick  pick
+	cause error
 }
 
 func (s *Spool) setAside(p pick, cause error) {

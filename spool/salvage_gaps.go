@@ -1,0 +1,141 @@
+package spool
+
+import (
+	"context"
+
+	"postern/spool/internal/layout"
+	"postern/spool/internal/pagefile"
+)
+
+// kindBuckets says where a record belongs that was found without a name.
+var kindBuckets = map[layout.Kind]layout.Bucket{
+	layout.KindEvent: layout.Events, layout.KindProgress: layout.Progress, layout.KindDead: layout.Dead,
+	layout.KindDone: layout.Done, layout.KindIdem: layout.Idem, layout.KindOutbox: layout.Outbox,
+	layout.KindEndpoint: layout.Endpoints, layout.KindState: layout.State, layout.KindMinute: layout.Minutes,
+	layout.KindInstance: layout.Meta, layout.KindCounters: layout.Meta,
+}
+
+// bySeq tells the buckets whose keys are sequence numbers or indexes.
+func bySeq(id layout.Bucket) bool {
+	switch id {
+	case layout.Events, layout.Progress, layout.Dead, layout.Done, layout.Outbox, layout.Minutes:
+		return true
+	}
+	return false
+}
+
+// fillGaps looks through the pages that nothing leads to. Such pages also hold what was deleted, and what a transaction
+// wrote that never became valid; so a record counts only where nothing sure is known of its event. What says that an
+// event is finished comes first: what was delivered is not to be delivered again. The payloads come last, in a second
+// pass, since they need not fit into memory.
+func (v *salvager) fillGaps(ctx context.Context) error {
+	free, err := v.f.FreePages()
+	if err != nil {
+		free = nil
+	}
+	for _, take := range []func(layout.Bucket, pagefile.Entry){v.keepLatest, v.takeEvent} {
+		_, err = v.f.Scan(ctx, nil, func(e pagefile.Entry) bool {
+			if !free.Has(e.Page) {
+				v.doubtful(e, take)
+			}
+			return v.err == nil
+		})
+		v.putGaps()
+		if err != nil || v.err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *salvager) putGaps() {
+	for _, id := range []layout.Bucket{
+		layout.Done, layout.Dead, layout.Progress, layout.Idem, layout.Outbox, layout.Endpoints, layout.State,
+		layout.Minutes, layout.Meta,
+	} {
+		for key, value := range v.gaps[id] {
+			if v.missing(id, []byte(key)) {
+				v.put(id, []byte(key), value)
+			}
+		}
+		delete(v.gaps, id)
+	}
+}
+
+// doubtful hands on a record that may be needed. Its place is told by its kind; bare rows have none.
+func (v *salvager) doubtful(e pagefile.Entry, take func(layout.Bucket, pagefile.Entry)) {
+	kind, err := layout.KindOf(e.Value)
+	if err != nil {
+		return
+	}
+	id := kindBuckets[kind]
+	if _, ok := layout.Seq(e.Key); bySeq(id) && !ok {
+		return
+	}
+	if v.missing(id, e.Key) {
+		take(id, e)
+	}
+}
+
+// keepLatest keeps the latest version of a record, payloads apart.
+func (v *salvager) keepLatest(id layout.Bucket, e pagefile.Entry) {
+	if id == layout.Events {
+		return
+	}
+	if v.gaps[id] == nil {
+		v.gaps[id] = make(map[string][]byte)
+	}
+	if old := v.gaps[id][string(e.Key)]; old == nil || newer(id, e.Key, e.Value, old) {
+		v.gaps[id][string(e.Key)] = append([]byte(nil), e.Value...)
+	}
+}
+
+// takeEvent takes a payload. It never changes, so that any version is the right one.
+func (v *salvager) takeEvent(id layout.Bucket, e pagefile.Entry) {
+	if id == layout.Events {
+		v.put(id, e.Key, e.Value)
+	}
+}
+
+// missing tells that nothing is known that a doubtful record could contradict.
+func (v *salvager) missing(id layout.Bucket, key []byte) bool {
+	against := []layout.Bucket{id}
+	switch id {
+	case layout.Events:
+		against = append(against, layout.Done)
+	case layout.Done, layout.Dead:
+		against = []layout.Bucket{layout.Events, layout.Dead, layout.Done}
+	}
+	for _, other := range against {
+		rec, err := v.w.get(other, key)
+		if err != nil {
+			v.err = err
+		}
+		if rec != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// newer tells which of two versions of a row is the later one.
+func newer(id layout.Bucket, key, a, b []byte) bool {
+	seq, _ := layout.Seq(key)
+	switch id {
+	case layout.Progress:
+		pa, _ := decodeProgress(seq, a)
+		pb, _ := decodeProgress(seq, b)
+		return pa.version > pb.version
+	case layout.Dead:
+		da, err := decodeDead(seq, a)
+		db, errb := decodeDead(seq, b)
+		return err == nil && (errb != nil || da.version > db.version)
+	case layout.Minutes:
+		return false
+	case layout.Meta:
+		ca, _ := decodeCounters(a)
+		cb, _ := decodeCounters(b)
+		return ca.nextSeq > cb.nextSeq
+	}
+	return false
+}
