@@ -1,0 +1,115 @@
+package delivery_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"postern/proxy/delivery"
+)
+
+// descriptors counts the process's open files.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// sendMany makes attempts, so many at once, and returns how many failed.
+func sendMany(t testing.TB, e *delivery.Endpoint, url string, attempts, concurrency int) (failed int) {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range concurrency {
+		wg.Go(func() {
+			for range attempts / concurrency {
+				if got := send(t, e, newEvent("POST", url, "x")); got.Class != "" {
+					mu.Lock()
+					failed++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return failed
+}
+
+// TestSocketsOfFailures: 200 events with 5 attempts each, all answered 503 with 8 KiB.
+func TestSocketsOfFailures(t *testing.T) {
+	r := newRecv(t, sayBody("503 Busy", strings.Repeat("x", 8<<10)))
+	e := newEndpoint(t)
+	e.RoundTripper = newTransport(t, 4)
+	before := descriptors(t)
+	if failed := sendMany(t, e, r.url("/"), 1000, 4); failed != 1000 {
+		t.Errorf("%d of 1000 failed", failed)
+	}
+	r.mu.Lock()
+	most := r.most
+	r.mu.Unlock()
+	if most > 4 || len(r.seen()) != 1000 {
+		t.Errorf("%d connections at once, %d requests", most, len(r.seen()))
+	}
+	if after := descriptors(t); after > before+2*4 {
+		t.Errorf("%d descriptors before, %d after", before, after)
+	}
+}
+
+// TestNothingIsLeftBehind: 5,000 requests, and goroutines and descriptors are what they were.
+func TestNothingIsLeftBehind(t *testing.T) {
+	r := newRecv(t, sayBody("200 OK", "fine"))
+	transport := newTransport(t, 8)
+	e := newEndpoint(t)
+	e.RoundTripper = transport
+	sendMany(t, e, r.url("/"), 8, 8)
+	files, routines := descriptors(t), runtime.NumGoroutine()
+	if failed := sendMany(t, e, r.url("/"), 5000, 8); failed != 0 {
+		t.Errorf("%d failed", failed)
+	}
+	if now := descriptors(t); now > files+8 {
+		t.Errorf("%d descriptors before, %d after", files, now)
+	}
+	transport.Close()
+	settled := func() bool { return runtime.NumGoroutine() <= routines && descriptors(t) <= files }
+	for until := time.Now().Add(5 * time.Second); !settled(); runtime.Gosched() {
+		if time.Now().After(until) {
+			t.Fatalf("%d goroutines and %d descriptors before, %d and %d after", routines, files, runtime.NumGoroutine(), descriptors(t))
+		}
+	}
+}
+
+// BenchmarkSend beside BenchmarkBareClient shows what the chain costs.
+func BenchmarkSend(b *testing.B) {
+	r := newRecv(b, sayBody("200 OK", "fine"))
+	e := newEndpoint(b)
+	event := newEvent("POST", r.url("/pb?cid=1"), strings.Repeat("x", 500))
+	s := newSender()
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := s.Send(b.Context(), &delivery.Job{Event: event, Number: 1, Endpoint: e}); got.Class != "" {
+			b.Fatal(got)
+		}
+	}
+}
+
+func BenchmarkBareClient(b *testing.B) {
+	r := newRecv(b, sayBody("200 OK", "fine"))
+	c := &http.Client{Transport: newTransport(b, 4)}
+	body := strings.Repeat("x", 500)
+	b.ReportAllocs()
+	for b.Loop() {
+		resp, err := c.Post(r.url("/pb?cid=1"), "text/plain", strings.NewReader(body))
+		if err != nil {
+			b.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	}
+}
