@@ -20,7 +20,8 @@ const (
 // Decision is the answer to "may this endpoint be tried now?".
 type Decision struct {
 	Allow bool
-	// At is the earliest time to ask again. Zero with !Allow: only an outcome, a reservation or a person changes that.
+	// At is the earliest time to ask again. Zero with !Allow: only a call changes that, of Report, Left, Reserved, Resume,
+	// Reset or SetPolicy; ask again after each.
 	At     time.Time
 	Reason Reason
 	// Reserve, if not zero, is the number to call Gate.Reserve with; its state must be on disk before asking again.

@@ -48,7 +48,8 @@ func (o Outcome) result() breaker.Result {
 }
 
 // Left tells that the permit's request was written to the wire at that time. Until it is told, or the permit is
-// reported, the request counts as leaving at every moment.
+// reported, the request counts as leaving at every moment. Ask again afterwards: where limits are tight, that was
+// what the next one waited for, and its own answer may be long in coming.
 func (g *Gate) Left(p Permit, at time.Time) {
 	e, ok := g.flights.leave(p.number)
 	if !ok {

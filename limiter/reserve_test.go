@@ -147,6 +147,16 @@ func TestLateLeavesAndMissingOnes(t *testing.T) {
 	b.refused(ReasonRateLimited, 500*time.Millisecond)
 }
 
+func TestTheNextNeedNotWaitForTheAnswer(t *testing.T) {
+	b := newBench(t, perSecond(1))
+	p := b.take()
+	b.refused(ReasonRateLimited, -1)
+	b.Left(p, b.now)
+	b.refused(ReasonRateLimited, second)
+	b.after(second + time.Microsecond)
+	b.take()
+}
+
 func TestLeftBeforeItsPermitIsTakenAsOfThen(t *testing.T) {
 	b := newBench(t, perSecond(1))
 	p := b.take()
