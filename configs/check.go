@@ -48,15 +48,17 @@ func (l *Listener) readToken(r *reader, listenKey, tokenKey string) {
 	}
 	name := l.TokenFile
 	l.TokenFile = inDir(r.base, name)
-	token, err := r.readSecret(name)
-	if err == nil && strings.ContainsAny(token, " \t") {
-		err = errors.New("the token has a blank in it; write one word into the file")
-	}
-	if err == nil {
-		err = noControl(token)
+	text, err := r.readSecret(name)
+	for line := range strings.Lines(text) {
+		token := strings.TrimRight(line, "\r\n")
+		if err == nil && (token == "" || strings.ContainsAny(token, " \t") || noControl(token) != nil) {
+			err = errors.New("a token is one word on a line of its own, without blanks and control characters; correct the file")
+		}
+		if l.Token == nil {
+			l.Token = []byte(token)
+		}
 	}
 	r.require(err == nil, []string{tokenKey}, "%v", err)
-	l.Token = []byte(token)
 }
 
 func (c *Config) checkSpool(r *reader) {

@@ -2,7 +2,6 @@ package configs
 
 import (
 	"log/slog"
-	"net/netip"
 	"net/url"
 	"time"
 
@@ -63,20 +62,6 @@ type Targets struct {
 	AdHoc        bool
 	Allow        []string // CIDR, IP address, host name or *.wildcard, lower case
 	AllowPrivate bool
-}
-
-// Split sorts the entries of Allow into networks (an address is a network of one) and host patterns.
-func (t Targets) Split() (networks []netip.Prefix, hosts []string) {
-	for _, entry := range t.Allow {
-		if network, err := netip.ParsePrefix(entry); err == nil {
-			networks = append(networks, network)
-		} else if ip, err := netip.ParseAddr(entry); err == nil {
-			networks = append(networks, netip.PrefixFrom(ip, ip.BitLen()))
-		} else {
-			hosts = append(hosts, entry)
-		}
-	}
-	return networks, hosts
 }
 
 // Sync is the central Postgres. DSN is empty where there is none; it is a secret.

@@ -11,8 +11,8 @@ func (c *Config) fields() section {
 	return section{
 		{name: "listen", restart: true, kind: plain(&c.Listen.Address, parseListen),
 			doc: "Where the application hands over its requests: host:port, or unix:PATH."},
-		{name: "token_file", restart: true, kind: tokenPath(&c.Listen),
-			doc: "File with the token that the header Postern-Token must carry. Needed where listen is not loopback."},
+		{name: "token_file", restart: true, kind: plain(&c.Listen.TokenFile, filePathOrEmpty),
+			doc: "File with the token that the header Postern-Token must carry. Needed where listen is not loopback. The file is read again when it changes."},
 		{name: "admin", kind: c.adminFields(),
 			doc: "The listener with the API, the dashboard, the probes and the metrics."},
 		{name: "probes", kind: section{
@@ -24,10 +24,10 @@ func (c *Config) fields() section {
 		{name: "shutdown_grace", kind: duration(&c.ShutdownGrace, 0),
 			doc: "How long running attempts may take to finish after that."},
 		{name: "log", kind: section{
-			{name: "level", restart: true, kind: level(&c.Log.Level), doc: "debug, info, warn or error."},
+			{name: "level", kind: level(&c.Log.Level), doc: "debug, info, warn or error."},
 			{name: "format", restart: true, kind: word(&c.Log.Format, "json", "text"), doc: "json, or text for people."},
 		}, doc: "What is logged, to standard error."},
-		{name: "concurrency", restart: true, kind: integer(&c.Concurrency, 1, maxConcurrency),
+		{name: "concurrency", kind: integer(&c.Concurrency, 1, maxConcurrency),
 			doc: "Attempts at once, all endpoints together."},
 		{name: "spool", kind: c.spoolFields(), doc: "The store on disk that holds everything not yet finished."},
 		{name: "defaults", kind: c.Defaults.fields(),
@@ -41,7 +41,7 @@ func (c *Config) fields() section {
 			{name: "allow_private", kind: boolean(&c.Targets.AllowPrivate),
 				doc: "Whether ad hoc targets may reach all private and loopback addresses."},
 		}, doc: "Where ad hoc targets may go."},
-		{name: "outbound_proxy", restart: true, kind: secret{p: &c.outboundProxy, check: c.setProxy},
+		{name: "outbound_proxy", kind: secret{p: &c.outboundProxy, check: c.setProxy},
 			doc: "An http or https proxy for all deliveries; the environment's proxy variables are ignored. A secret."},
 		{name: "query_keys_in_logs", kind: list[string]{&c.QueryKeysInLogs, parseQueryKey, asString},
 			doc: "Query keys that logs may show; all others stay hidden."},
@@ -55,8 +55,8 @@ func (c *Config) adminFields() section {
 	return section{
 		{name: "listen", restart: true, kind: plain(&c.Admin.Address, parseListen),
 			doc: "host:port, or unix:PATH."},
-		{name: "token_file", restart: true, kind: tokenPath(&c.Admin),
-			doc: "File with the token that Authorization: Bearer must carry. Needed where listen is not loopback."},
+		{name: "token_file", restart: true, kind: plain(&c.Admin.TokenFile, filePathOrEmpty),
+			doc: "File with the token that Authorization: Bearer must carry. Needed where listen is not loopback. The file is read again when it changes."},
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 type Listener struct {
 	// Address is host:port or unix:PATH, as it was written. Port 0 lets the system choose.
 	Address string
-	// TokenFile and the Token read from it are empty where no token is asked for. Token is a secret.
+	// TokenFile is empty where no token is asked for. It may hold several, one per line and newest first, so that a
+	// token can be changed without a gap; Token is the first of them. It is a secret.
 	TokenFile string
 	Token     []byte
 }
@@ -129,16 +130,4 @@ func checkSocketPath(path string) error {
 		return errors.New("the path of the Unix socket has a control character in it; remove it")
 	}
 	return nil
-}
-
-// tokenFile is the file that a listener's token is read from. A new token in the same file is a change too.
-type tokenFile struct {
-	scalar[string]
-	l *Listener
-}
-
-func (t tokenFile) raw() any { return [2]string{t.l.TokenFile, string(t.l.Token)} }
-
-func tokenPath(l *Listener) kind {
-	return tokenFile{scalar[string]{&l.TokenFile, filePathOrEmpty, asString}, l}
 }

@@ -115,7 +115,7 @@ func (c *Config) Unsupported() []string {
 		}
 	}
 	if c.Sync.DSN != "" {
-		texts = append(texts, "sync.dsn: this build has no sync; leave it empty")
+		texts = append(texts, "sync.dsn: this build has no sync; leave it empty, and POSTERN_SYNC_DSN unset")
 	}
 	return texts
 }

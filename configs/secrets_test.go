@@ -51,7 +51,9 @@ func TestSecretsFromFiles(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	for content, problem := range map[string]string{"tok\n": "", "two words": "one word", "\n": "is empty", "a\x01b": "control character"} {
+	for content, problem := range map[string]string{
+		"tok\n": "", "tok\r\nold\n": "", "tok\nSEC RET": "one word", "tok\n\nold": "one word", "\n": "is empty", "SEC\x01b": "control character",
+	} {
 		dir := t.TempDir()
 		write(t, dir, "token", content)
 		write(t, dir, "postern.yaml", "admin: { listen: \":8090\", token_file: token }\n")
@@ -61,6 +63,8 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%q: %v", content, err)
 		case problem != "" && (err == nil || !strings.HasPrefix(err.Error(), "postern.yaml:1:39: admin.token_file: ") || !strings.Contains(err.Error(), problem)):
 			t.Errorf("%q: error %v, want one that says %q", content, err, problem)
+		case problem != "" && strings.Contains(err.Error(), "SEC"):
+			t.Errorf("the error repeats the token: %v", err)
 		}
 	}
 }
