@@ -27,14 +27,14 @@ func (s *sender) Send(ctx context.Context, a scheduler.Attempt) scheduler.Outcom
 		// It left the configuration between the decision and now: the event goes back as if it had not been tried.
 		return scheduler.Outcome{Cut: true, Unsent: true}
 	}
+	if brokeLast(a.Lease) {
+		// Kept connections to this receiver may be as stale as the one that broke: this attempt gets a fresh one.
+		e.client.Close()
+	}
 	result := s.chain.Send(ctx, &delivery.Job{
 		Event: a.Lease.Event, Number: a.Number, Endpoint: e.endpoint,
 		WantBody: s.waiters.wanted(a.Lease.Event.ID), OnWrote: a.Wrote,
 	})
-	if result.Stale {
-		// Other kept connections to this receiver are likely to be as stale; the next attempt must not meet one.
-		e.client.Close()
-	}
 	if !result.Cut {
 		s.waiters.answer(a.Lease.Event.ID, result)
 	}
@@ -42,6 +42,12 @@ func (s *sender) Send(ctx context.Context, a scheduler.Attempt) scheduler.Outcom
 		Attempt: result.Attempt, Class: result.Class, RetryAfter: result.RetryAfter, HasRetryAfter: result.HasRetryAfter,
 		Answer: result.Answer, Cut: result.Cut, Unsent: result.Unsent, Stale: result.Stale, Sampled: result.Sampled,
 	}
+}
+
+// brokeLast tells whether the event's last attempt ended in a broken connection.
+func brokeLast(l *spool.Lease) bool {
+	n := len(l.Progress.History)
+	return n > 0 && l.Progress.History[n-1].Error == string(retry.Connection)
 }
 
 // waiters are the clients that asked with Prefer: wait how the first attempt of their event ends.

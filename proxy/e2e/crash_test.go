@@ -90,7 +90,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 
 func TestStopWhileTheReceiverIsDown(t *testing.T) {
 	addr := freeAddr(t)
-	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 50, base_delay: 200ms, max_delay: 500ms } }\n")
+	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 50, base_delay: 200ms, max_delay: 500ms }, "+patient+" }\n")
 	for range 50 {
 		p.accept("POST", "/http://"+addr+"/", "x")
 	}

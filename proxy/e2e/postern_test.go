@@ -47,6 +47,9 @@ defaults:
   retry: { max_attempts: 5, base_delay: 100ms, max_delay: 1s }
 `
 
+// patient is a breaker that does not open in a test about something else.
+const patient = "breaker: { failure_threshold: 100000, slow_failure_threshold: 100000 }"
+
 // postern is one running process, or one that can be started again on the same data.
 type postern struct {
 	t      testing.TB
@@ -194,7 +197,7 @@ type answer struct {
 }
 
 // client never follows anything and never keeps a connection longer than a test.
-var client = &http.Client{Timeout: 30 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // send hands a request to ingest: path is what follows http://localhost:8089, headers are "Name: value".
 func (p *postern) send(method, path, body string, headers ...string) answer {

@@ -9,31 +9,41 @@ import (
 
 func TestRetryAfter(t *testing.T) {
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { base_delay: 20ms, max_delay: 50ms, max_retry_after: 2s } }\n")
-	in := func(d time.Duration, layout string) string { return time.Now().Add(d).UTC().Format(layout) }
 	const imf, rfc850 = "Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT"
 	for name, c := range map[string]struct {
 		value    string
+		ahead    time.Duration // where value is empty: the date that lies so far ahead
+		layout   string
 		from, to time.Duration
 	}{
-		"seconds":       {"2", 1900 * time.Millisecond, 4 * time.Second},
-		"IMF date":      {in(3*time.Second, imf), 1900 * time.Millisecond, 4 * time.Second},
-		"RFC 850 date":  {in(3*time.Second, rfc850), 1900 * time.Millisecond, 4 * time.Second},
-		"over the cap":  {"3600", 1900 * time.Millisecond, 4 * time.Second},
-		"huge":          {"999999999999", 1900 * time.Millisecond, 4 * time.Second},
-		"a year ahead":  {in(365*24*time.Hour, imf), 1900 * time.Millisecond, 4 * time.Second},
-		"a past date":   {in(-time.Hour, imf), 0, time.Second},
-		"negative":      {"-5", 0, time.Second},
-		"fractional":    {"1.5", 0, time.Second},
-		"not a number":  {"abc", 0, time.Second},
-		"empty":         {"", 0, time.Second},
-		"hexadecimal":   {"0x2", 0, time.Second},
-		"with a sign":   {"+2", 0, time.Second},
-		"two in a line": {"2, 3", 0, time.Second},
+		"seconds":       {"2", 0, "", 1900 * time.Millisecond, 4 * time.Second},
+		"IMF date":      {"", 3 * time.Second, imf, 1900 * time.Millisecond, 4 * time.Second},
+		"RFC 850 date":  {"", 3 * time.Second, rfc850, 1900 * time.Millisecond, 4 * time.Second},
+		"over the cap":  {"3600", 0, "", 1900 * time.Millisecond, 4 * time.Second},
+		"huge":          {"999999999999", 0, "", 1900 * time.Millisecond, 4 * time.Second},
+		"a year ahead":  {"", 365 * 24 * time.Hour, imf, 1900 * time.Millisecond, 4 * time.Second},
+		"a past date":   {"", -time.Hour, imf, 0, time.Second},
+		"negative":      {"-5", 0, "", 0, time.Second},
+		"fractional":    {"1.5", 0, "", 0, time.Second},
+		"not a number":  {"abc", 0, "", 0, time.Second},
+		"empty":         {"", 0, "", 0, time.Second},
+		"hexadecimal":   {"0x2", 0, "", 0, time.Second},
+		"with a sign":   {"+2", 0, "", 0, time.Second},
+		"two in a line": {"2, 3", 0, "", 0, time.Second},
 	} {
 		for _, code := range []int{429, 503} {
 			t.Run(fmt.Sprintf("%s on %d", name, code), func(t *testing.T) {
 				t.Parallel()
-				r := newReceiver(t, script(reply{Status: code, Header: map[string]string{"Retry-After": c.value}}, status(200)))
+				r := newReceiver(t, func(n int, _ request) reply {
+					value := c.value
+					if c.layout != "" {
+						value = time.Now().Add(c.ahead).UTC().Format(c.layout)
+					}
+					if n == 1 {
+						return reply{Status: code, Header: map[string]string{"Retry-After": value}}
+					}
+					return status(200)
+				})
 				p.accept("POST", "/"+r.url("/"), "x")
 				got := r.wait(2, 10*time.Second)
 				if gap := got[1].At.Sub(got[0].At); gap < c.from || gap > c.to {
@@ -77,7 +87,7 @@ defaults:
 	if n := len(r.requests()); n != 200 {
 		t.Errorf("%d requests, want 200", n)
 	}
-	if len(e.Attempts) != 40 || e.Attempts[19].Number != 20 || e.Attempts[20].Number != 181 {
+	if len(e.Attempts) != 21 || e.Attempts[0].Number != 1 || e.Attempts[1].Number != 181 {
 		t.Errorf("the first and the last 20 attempts are kept: got %d", len(e.Attempts))
 	}
 }

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	le "encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -83,29 +85,30 @@ func TestFilesArePrivate(t *testing.T) {
 	}
 }
 
-// damage is one way in which a spool file goes bad.
-var damage = map[string]func([]byte) []byte{
-	"meta pages zeroed": func(b []byte) []byte { clear(b[:2*page]); return b },
-	"page 5 is FF": func(b []byte) []byte {
-		for i := range b[5*page : 6*page] {
+// damage is one way in which a spool file goes bad: it gets the file and its page size. Kept tells whether there was
+// anything to keep of the damaged file.
+var damage = map[string]struct {
+	harm func(b []byte, page int) []byte
+	kept bool
+}{
+	"meta pages zeroed": {func(b []byte, page int) []byte { clear(b[:2*page]); return b }, true},
+	"page 5 is FF": {func(b []byte, page int) []byte {
+		for i := range page {
 			b[5*page+i] = 0xff
 		}
 		return b
-	},
-	"cut to 60 %":       func(b []byte) []byte { return b[:len(b)*6/10] },
-	"page 2 over 3":     func(b []byte) []byte { copy(b[3*page:4*page], b[2*page:3*page]); return b },
-	"empty":             func(b []byte) []byte { return nil },
-	"another program's": func(b []byte) []byte { return []byte(strings.Repeat("not a spool\n", 4096)) },
+	}, true},
+	"cut in the middle of the data": {func(b []byte, page int) []byte { return b[:bytes.LastIndex(b, []byte("event 500"))] }, true},
+	"page 2 over 3":                 {func(b []byte, page int) []byte { copy(b[3*page:4*page], b[2*page:3*page]); return b }, true},
+	"empty":                         {func([]byte, int) []byte { return nil }, false},
 }
 
-const page = 4096
-
 func TestDamagedSpool(t *testing.T) {
-	for name, harm := range damage {
+	for name, d := range damage {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr := freeAddr(t)
-			p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 200ms, max_delay: 1s }, breaker: { failure_threshold: 100000, slow_failure_threshold: 100000 } }\n")
+			p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 200ms, max_delay: 1s }, "+patient+" }\n")
 			flood(t, p, 1000, "/http://"+addr+"/")
 			p.kill()
 			file := filepath.Join(p.dir, "data", "spool.db")
@@ -113,7 +116,7 @@ func TestDamagedSpool(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := os.WriteFile(file, harm(b), 0o600); err != nil {
+			if err := os.WriteFile(file, d.harm(b, int(le.LittleEndian.Uint32(b[24:]))), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			r := newReceiverOn(t, addr, nil, nil)
@@ -124,16 +127,35 @@ func TestDamagedSpool(t *testing.T) {
 				t.Error("a stack trace in the log")
 			}
 			kept, _ := filepath.Glob(filepath.Join(p.dir, "data", "*.corrupt-*"))
-			if len(kept) == 0 {
-				t.Error("the damaged file was not kept")
+			if (len(kept) > 0) != d.kept {
+				t.Errorf("kept of the damaged file: %v", kept)
 			}
 		})
 	}
 }
 
+// A file that is whole and somebody else's is not ours to move away.
+func TestFileOfAnotherProgram(t *testing.T) {
+	p := newPostern(t, fast)
+	file := filepath.Join(p.dir, "data", "spool.db")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	other := []byte(strings.Repeat("somebody's notes\n", 4096))
+	if err := os.WriteFile(file, other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := failing(t, p, 5*time.Second); code != 1 || !strings.Contains(text, "not a Postern spool") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+	if left, _ := os.ReadFile(file); !bytes.Equal(left, other) {
+		t.Error("the file was touched")
+	}
+}
+
 func TestOneBadRecord(t *testing.T) {
 	addr := freeAddr(t)
-	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 500ms, max_delay: 1s }, breaker: { failure_threshold: 100000, slow_failure_threshold: 100000 } }\n")
+	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 500ms, max_delay: 1s }, "+patient+" }\n")
 	for i := range 100 {
 		p.accept("POST", "/http://"+addr+"/", strings.Repeat("body", 50)+string(rune('A'+i%26))+strings.Repeat("tail", 50))
 	}

@@ -74,8 +74,9 @@ func (s *Scheduler) serve(l *line, now time.Time) (more bool) {
 
 const (
 	// startSlots is how many slots a line begins with; each success adds one, up to its concurrency. An endpoint that
-	// never answers thus holds a few slots and not all it may have, and one that answers has them within a few rounds.
-	startSlots = 4
+	// never answers thus holds one slot and not all it may have, one that says "too many" is not sent a volley first, and
+	// one that answers has all its slots within a few rounds.
+	startSlots = 1
 	// firstSlots is the part of all slots (one in so many) that only endpoints with nothing in flight may take: a
 	// healthy endpoint finds one even where many others hang.
 	firstSlots = 8
@@ -167,7 +168,12 @@ func (s *Scheduler) start(l *line, lease *spool.Lease, permit limiter.Permit, fr
 	s.count(l, lease, fresh, tried, 1)
 	attempt := Attempt{Lease: lease, Number: lease.Progress.Attempts + 1}
 	if len(l.policy.Limiter.Limits) > 0 {
-		attempt.Wrote = func(at time.Time) { s.box.post(func() { l.gate.Left(permit, at) }) }
+		attempt.Wrote = func(at time.Time) {
+			s.box.post(func() {
+				l.gate.Left(permit, at)
+				s.enqueue(l) // until now the gate could not say when the next one may leave
+			})
+		}
 	}
 	s.running.Go(func() {
 		outcome := s.cfg.Sender.Send(s.sending, attempt)
