@@ -75,10 +75,10 @@ func latency(ms *float64) string {
 func (s *session) note(e client.Endpoint) term.Cell {
 	now := s.now()
 	switch {
-	case e.Paused && e.PauseReason != "":
-		return term.Cell{Text: "paused: " + e.PauseReason, Color: term.Warn}
+	case e.Paused && strings.HasPrefix(e.PauseReason, "paused"):
+		return term.Cell{Text: e.PauseReason, Color: term.Warn}
 	case e.Paused:
-		return term.Cell{Text: "paused", Color: term.Warn}
+		return term.Cell{Text: strings.TrimSuffix("paused: "+e.PauseReason, ": "), Color: term.Warn}
 	case e.Limiter.ThrottledUntil != nil && e.Limiter.ThrottledUntil.After(now):
 		return term.Cell{Text: "throttled until " + term.When(*e.Limiter.ThrottledUntil, now), Color: term.Warn}
 	case !e.Configured && !strings.Contains(e.Name, "://"):

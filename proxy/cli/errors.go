@@ -42,6 +42,9 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*kong.ParseError](err); ok {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[*client.ArgumentError](err); ok {
+		return exitUsage
+	}
 	// Postern judges filters and cursors; what it does not understand was typed wrong.
 	if refused, ok := errors.AsType[*client.RefusedError](err); ok && refused.Status == http.StatusBadRequest {
 		return exitUsage

@@ -28,10 +28,10 @@ type grammar struct {
 	Events      eventsCmd      `cmd:"" help:"List, show, retry or delete events."`
 	Endpoints   endpointsCmd   `cmd:"" help:"List, show, pause, resume or reset endpoints."`
 	DeadLetters deadLettersCmd `cmd:"" help:"List, analyse, replay or purge what was given up."`
-	//Spool       spoolCmd       `cmd:"" help:"Check, compact or salvage a spool that no Postern has open."`
-	Configure configCmd  `cmd:"" name:"config" help:"Check the configuration, or show the one in force."`
-	Demo      demoCmd    `cmd:"" help:"Watch Postern deliver to receivers that misbehave."`
-	Version   versionCmd `cmd:"" help:"Print the version."`
+	Spool       spoolCmd       `cmd:"" help:"Check, compact or salvage a spool that no Postern has open."`
+	Configure   configCmd      `cmd:"" name:"config" help:"Check the configuration, or show the one in force."`
+	Demo        demoCmd        `cmd:"" help:"Watch Postern deliver to receivers that misbehave."`
+	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
 const description = "Postern takes an application's outgoing postbacks and webhooks on localhost, keeps each one on disk before it says yes, and delivers it."

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 
 	"postern/configs"
 	"postern/proxy/app"
@@ -25,7 +26,7 @@ func runApp(ctx context.Context, i instance) error {
 	}
 	err := app.Run(ctx, o)
 	if errors.Is(err, app.ErrConfig) {
-		return &exitError{code: exitUsage, err: err}
+		return usage("the configuration is not valid:\n%s", strings.TrimPrefix(err.Error(), app.ErrConfig.Error()+": "))
 	}
 	return err
 }

@@ -30,6 +30,15 @@ func (e *UnreachableError) Error() string {
 // Unwrap gives the cause. It may repeat the request's address: it is for errors.Is, not for printing.
 func (e *UnreachableError) Unwrap() error { return e.err }
 
+// ArgumentError means that nothing was sent, since no request can be made of the arguments.
+type ArgumentError struct{ err error }
+
+// Error says which argument is wrong, without repeating it.
+func (e *ArgumentError) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause.
+func (e *ArgumentError) Unwrap() error { return e.err }
+
 // RefusedError is an answer other than 2xx, as RFC 9457 describes it.
 type RefusedError struct {
 	Status int

@@ -63,13 +63,13 @@ type Accepted struct {
 	Duplicate bool   `json:"duplicate"`
 }
 
-// Send hands m over. An error is an UnreachableError, a RefusedError, or says which argument is wrong.
+// Send hands m over. An error is an ArgumentError, an UnreachableError or a RefusedError.
 func (i *Ingest) Send(ctx context.Context, m Message) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	r, err := i.request(ctx, m)
 	if err != nil {
-		return Answer{}, err
+		return Answer{}, &ArgumentError{err}
 	}
 	got, err := i.do(r)
 	if err != nil {

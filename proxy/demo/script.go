@@ -57,7 +57,7 @@ func full() script {
 }
 
 func quick() script {
-	return withRoles(script{spread: 800 * time.Millisecond, dead: 900 * time.Millisecond, perWindow: 12}, 4)
+	return withRoles(script{spread: 800 * time.Millisecond, dead: 900 * time.Millisecond, perWindow: 8}, 4)
 }
 
 // withRoles adds the roles; each gets its number of postbacks divided by share.
