@@ -119,6 +119,7 @@ type OutboxRow struct {
 	Endpoint string
 	Named    bool
 	Target   string // without query and user info; empty where only the endpoint may be shown
+	// State is zero where a person deleted the event.
 	State    State
 	Attempt  *Attempt // nil for an acceptance or a person's intervention
 	Attempts int

@@ -87,7 +87,7 @@ func (st *store) probe() error {
 	if st.damaged.Load() {
 		return errDamaged
 	}
-	if err := st.syncMeta(); err != nil {
+	if err := st.sync(); err != nil {
 		return err
 	}
 	return st.update(touch)
@@ -123,9 +123,10 @@ func (s *Spool) commitBatch(b *batch) {
 			continue
 		}
 		s.refuse(ops, s.refusal(ops, err))
-		if kerr := s.commitKept(); kerr != nil {
-			s.fail(kerr)
-		} else if !isNoSpace(err) {
+		if len(s.committer.kept) > 0 {
+			err = s.commitKept() // alone they may fit, or the disk was only unwell for a moment
+		}
+		if err != nil && (len(s.committer.kept) > 0 || !isNoSpace(err)) {
 			s.fail(err)
 		}
 		return
@@ -144,6 +145,7 @@ func (s *Spool) refusal(ops []operation, err error) error {
 			biggest = max(biggest, op.size())
 		}
 		s.room.blocked(int64(biggest))
+		s.noteSpace()
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnwritable, err)

@@ -94,7 +94,7 @@ type Progress struct {
 	Since time.Time
 	// NextAttempt is when the event is due.
 	NextAttempt time.Time
-	// History has the first and the last 20 attempts, in order.
+	// History has the first attempt and the last 20, in order.
 	History []Attempt
 	// Answer is that of the last failed attempt, if it had one.
 	Answer *Answer

@@ -59,8 +59,9 @@ type store struct {
 
 	damaged  atomic.Bool
 	onDamage func(cause any)
-	// commit is tx.Commit; tests let it fail.
+	// commit is tx.Commit and sync is syncMeta; tests let them fail.
 	commit func(*bolt.Tx) error
+	sync   func() error
 }
 
 func boltOptions(maxSize, fileSize int64) *bolt.Options {
@@ -80,6 +81,7 @@ func boltOptions(maxSize, fileSize int64) *bolt.Options {
 func openStore(path string, maxSize int64) (*store, error) {
 	st := &store{path: path, maxSize: maxSize, onDamage: func(any) {}}
 	st.commit = func(tx *bolt.Tx) error { return tx.Commit() }
+	st.sync = st.syncMeta
 	gen, file, err := openGeneration(path, maxSize)
 	if err != nil {
 		return nil, err
@@ -248,7 +250,7 @@ func (st *store) settle() error {
 	if !st.unsettled {
 		return nil
 	}
-	if err := st.syncMeta(); err != nil {
+	if err := st.sync(); err != nil {
 		return &commitError{err: err}
 	}
 	<-st.turn(&generation{db: st.cur.db, idle: make(chan struct{})})

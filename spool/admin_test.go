@@ -1,0 +1,203 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+const endpointA = "https://a.example"
+
+func TestRetryStartsBudgetAnew(t *testing.T) {
+	now := time.Now().Truncate(time.Microsecond).UTC()
+	r := newRig(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	ev := event("a", endpointA, "x")
+	ev.AcceptedAt = now
+	r.append(ev)
+	for i := range 3 {
+		l := r.lease(endpointA, 1)[0]
+		v := VerdictRetry
+		if i == 2 {
+			v = VerdictDead
+		}
+		r.finish(l, Result{Attempt: attempt(l, 500), Verdict: v, NextAttempt: now, Reason: ReasonExhausted,
+			Answer: &Answer{StatusCode: 500, Body: []byte("no")}})
+	}
+	v, err := r.Get("a", true)
+	if err != nil || v.State != StateDeadLetter || v.DeadReason != ReasonExhausted || !v.DeadAt.Equal(now) ||
+		v.Charged != 3 || string(v.Body) != "x" || v.Answer == nil || string(v.Answer.Body) != "no" {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	now = now.Add(time.Hour)
+	if err := r.Retry(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	l := r.lease(endpointA, 1)[0]
+	p := l.Progress
+	if p.Attempts != 3 || p.Charged != 0 || !p.Since.Equal(now) || p.DeadReason != "" || len(p.History) != 3 {
+		t.Errorf("progress after the replay: %+v", p)
+	}
+	r.Release(l)
+}
+
+func TestAdminErrors(t *testing.T) {
+	r := newRig(t)
+	r.append(event("waiting", endpointA, "x"))
+	if err := r.Retry(t.Context(), "none"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("retry of nothing: %v", err)
+	}
+	if err := r.Delete(t.Context(), "none"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("delete of nothing: %v", err)
+	}
+	if _, err := r.Get("none", false); !errors.Is(err, ErrNotFound) {
+		t.Errorf("get of nothing: %v", err)
+	}
+	l := r.lease(endpointA, 1)[0]
+	if err := r.Retry(t.Context(), "waiting"); !errors.Is(err, ErrBusy) {
+		t.Errorf("retry of a leased event: %v", err)
+	}
+	if err := r.Delete(t.Context(), "waiting"); !errors.Is(err, ErrBusy) {
+		t.Errorf("delete of a leased event: %v", err)
+	}
+	r.Release(l)
+	if err := r.Delete(t.Context(), "waiting"); err != nil {
+		t.Error(err)
+	}
+	if got := r.lease(endpointA, 1); len(got) != 0 {
+		t.Errorf("leased after its deletion: %+v", got)
+	}
+}
+
+func TestListAndDeadLetters(t *testing.T) {
+	r := newRig(t)
+	now := time.Now().Truncate(time.Microsecond)
+	for i := range 12 {
+		ev := event(fmt.Sprint(i), endpointA, "x")
+		ev.AcceptedAt = now.Add(time.Duration(i) * time.Second)
+		r.append(ev)
+	}
+	leases, _, err := r.Lease(endpointA, now.Add(time.Hour), 100, 1<<30)
+	if err != nil || len(leases) != 12 {
+		t.Fatal(len(leases), err)
+	}
+	for i, l := range leases { // 0-2 delivered, 3-5 dead, 6-8 failed, 9-10 pending, 11 in flight
+		switch i / 3 {
+		case 0:
+			r.finish(l, delivered(l))
+		case 1:
+			r.finish(l, Result{Attempt: attempt(l, 400+i), Verdict: VerdictDead, Reason: ReasonPermanent})
+		case 2:
+			r.finish(l, Result{Attempt: attempt(l, 503), Verdict: VerdictRetry, NextAttempt: now.Add(time.Hour)})
+		default:
+			if i != 11 {
+				r.Release(l)
+			}
+		}
+	}
+	tests := []struct {
+		name string
+		q    Query
+		want string
+	}{
+		{"all", Query{}, "11 10 9 8 7 6 5 4 3 2 1 0"},
+		{"pending", Query{State: StatePending}, "10 9"},
+		{"in flight", Query{State: StateInFlight}, "11"},
+		{"failed", Query{State: StateFailed}, "8 7 6"},
+		{"dead", Query{State: StateDeadLetter}, "5 4 3"},
+		{"delivered", Query{State: StateDelivered}, "2 1 0"},
+		{"status", Query{Status: 404}, "4"},
+		{"error", Query{Error: "http_503"}, "8 7 6"},
+		{"other endpoint", Query{Endpoint: "https://b.example"}, ""},
+		{"since", Query{State: StatePending, Since: now.Add(10 * time.Second)}, "10"},
+		{"until", Query{State: StatePending, Until: now.Add(10 * time.Second)}, "9"},
+	}
+	for _, tt := range tests {
+		for _, limit := range []int{1, 2, 1000} {
+			t.Run(fmt.Sprintf("%s by %d", tt.name, limit), func(t *testing.T) {
+				tt.q.Limit = limit
+				if got := allPages(t, r.Spool, tt.q); got != tt.want {
+					t.Errorf("got %q, want %q", got, tt.want)
+				}
+			})
+		}
+	}
+	var dead []string
+	err = r.DeadLetters(Query{Error: "http_404"}, func(v View) bool { dead = append(dead, v.ID); return true })
+	if err != nil || fmt.Sprint(dead) != "[4]" {
+		t.Error(dead, err)
+	}
+	if _, err := r.List(Query{Cursor: "?"}); !errors.Is(err, ErrCursor) {
+		t.Errorf("a bad cursor: %v", err)
+	}
+}
+
+func allPages(t *testing.T, s *Spool, q Query) (ids string) {
+	t.Helper()
+	for {
+		page, err := s.List(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range page.Events {
+			if ids != "" {
+				ids += " "
+			}
+			ids += v.ID
+			if v.Body != nil || v.Headers != nil {
+				t.Errorf("event %s is listed with its payload", v.ID)
+			}
+		}
+		if q.Cursor = page.Next; q.Cursor == "" {
+			return ids
+		}
+	}
+}
+
+func TestOutboxTellsTheStory(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Outbox = true })
+	ev := event("a", "partner-a", "x")
+	ev.Named, ev.Target, ev.MaxAttempts = true, "/extra?cid=secret", 7
+	r.append(ev)
+	l := r.lease("partner-a", 1)[0]
+	r.finish(l, Result{Attempt: attempt(l, 503), Verdict: VerdictDead, Reason: ReasonExhausted})
+	if err := r.Retry(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	l = r.lease("partner-a", 1)[0]
+	r.finish(l, delivered(l))
+	r.append(event("b", endpointA, "y"))
+	if err := r.Delete(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := r.Outbox(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range rows {
+		number := 0
+		if row.Attempt != nil {
+			number = row.Attempt.Number
+		}
+		got = append(got, fmt.Sprintf("%d %s v%d %s #%d of %d %q", row.Index, row.EventID, row.Version, row.State, number,
+			row.MaxAttempts, row.Target))
+	}
+	want := []string{
+		`1 a v1 pending #0 of 7 "/extra"`, `2 a v2 dead_letter #1 of 7 "/extra"`, `3 a v3 failed #0 of 7 "/extra"`,
+		`4 a v4 delivered #2 of 7 "/extra"`, `5 b v1 pending #0 of 0 ""`, `6 b v2 unknown #0 of 0 ""`,
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("rows:\n%q\nwant:\n%q", got, want)
+	}
+	if err := r.OutboxDone(3); err != nil {
+		t.Fatal(err)
+	}
+	r.reopen()
+	if rows, err := r.Outbox(1); err != nil || len(rows) != 1 || rows[0].Index != 4 {
+		t.Errorf("after OutboxDone: %+v, %v", rows, err)
+	}
+	if n := r.Stats().OutboxRows; n != 3 {
+		t.Errorf("%d rows are left", n)
+	}
+}
