@@ -93,58 +93,61 @@ func sound() *crafted {
 	return c
 }
 
+// faults are what can be wrong with the crafted database, and what Verify has to say about it.
+var faults = map[string]struct {
+	damage func(c *crafted)
+	page   uint64
+	what   string
+}{
+	"branch refers to itself":  {func(c *crafted) { c.branch(3, 3, 5) }, 3, "referred to twice"},
+	"cycle through a bucket":   {func(c *crafted) { c.leaf(4, elementBucket, "a", bucketAt(3)) }, 3, "referred to twice"},
+	"two parents":              {func(c *crafted) { c.branch(3, 4, 4) }, 4, "referred to twice"},
+	"child beyond the file":    {func(c *crafted) { c.branch(3, 4, 8) }, 3, "refers to page 8"},
+	"child is a meta page":     {func(c *crafted) { c.branch(3, 1, 5) }, 3, "refers to page 1"},
+	"child number of all ones": {func(c *crafted) { c.branch(3, 4, ^uint64(0)) }, 3, "refers to page 18446744073709551615"},
+	"root beyond the file":     {func(c *crafted) { c.meta(8, 6) }, 1, "refers to page 8"},
+	"root is no tree page":     {func(c *crafted) { c.meta(6, noFreelist) }, 6, "no page of a tree"},
+	"wrong number":             {func(c *crafted) { c.page(4)[0] = 5 }, 4, "says that it is page 5"},
+	"two types at once":        {func(c *crafted) { c.page(4)[8] = flagLeaf | flagBranch }, 4, "flags 0x3"},
+	"huge count":               {func(c *crafted) { order.PutUint16(c.page(4)[10:], 0xFFFF) }, 4, "no room for the 65535 entries"},
+	"count gone":               {func(c *crafted) { c.page(4)[10] = 0 }, 4, "no entries"},
+	"count gone at the root":   {func(c *crafted) { c.page(2)[10] = 0 }, 2, "says that it has no entries, and has some"},
+	"empty with overflow":      {func(c *crafted) { clear(c.page(2)[8:1024]); c.header(2, flagLeaf, 0, 2) }, 2, "and yet 2 overflow"},
+	"huge overflow":            {func(c *crafted) { order.PutUint32(c.page(4)[12:], ^uint32(0)) }, 4, "beyond the last page"},
+	"overflow into a page":     {func(c *crafted) { c.page(4)[12] = 1 }, 4, "overflow of 1 pages does not fit"},
+	"page within an overflow": {func(c *crafted) {
+		c.leaf(4, 0, "a", strings.Repeat("x", 1500))
+		c.leaf(5, 0, "b", "second")
+	}, 5, "referred to twice"},
+	"empty key":            {func(c *crafted) { c.leaf(4, 0, "", "first") }, 4, "empty key"},
+	"key too long":         {func(c *crafted) { order.PutUint32(c.page(4)[24:], maxKeySize+1) }, 4, "impossible key length"},
+	"value too long":       {func(c *crafted) { order.PutUint32(c.page(4)[28:], 5000) }, 4, "beyond the page"},
+	"a gap before the key": {func(c *crafted) { c.page(4)[20]++ }, 4, "does not begin where"},
+	"unknown flags":        {func(c *crafted) { c.leaf(4, 2, "a", "first") }, 4, "unknown flags"},
+	"key too small":        {func(c *crafted) { c.leaf(5, 0, "a", "second") }, 5, "belongs to an earlier page"},
+	"key too large":        {func(c *crafted) { c.leaf(4, 0, "b", "first") }, 4, "belongs to a later page"},
+	"keys out of order":    {func(c *crafted) { c.page(3)[headerSize+2*elementSize] = 'z' }, 3, "not in key order"},
+	"value at the top":     {func(c *crafted) { c.leaf(2, 0, "bucket", bucketAt(3)) }, 2, "not a bucket"},
+	"bucket too short":     {func(c *crafted) { c.leaf(2, elementBucket, "bucket", "short") }, 2, "too short for a bucket"},
+	"bucket far too long": {func(c *crafted) { c.leaf(4, elementBucket, "a", strings.Repeat("x", 990)) }, 4,
+		"refers to page 8680820740569200760"},
+	"list of nothing":       {func(c *crafted) { c.meta(2, 7) }, 7, "says that it is page 0"},
+	"list is a tree page":   {func(c *crafted) { c.meta(2, 4) }, 4, "no list of free pages"},
+	"list beyond the file":  {func(c *crafted) { c.meta(2, 9) }, 1, "refers to page 9 for the free pages"},
+	"page in use is free":   {func(c *crafted) { c.page(6)[headerSize] = 4 }, 6, "page 4 is listed as free"},
+	"list frees itself":     {func(c *crafted) { c.page(6)[headerSize] = 6 }, 6, "page 6 is listed as free"},
+	"free page twice":       {func(c *crafted) { c.page(6)[10] = 2; c.page(6)[headerSize+8] = 7 }, 6, "ascending"},
+	"free beyond the file":  {func(c *crafted) { c.page(6)[headerSize] = 8 }, 6, "ascending"},
+	"list longer than page": {func(c *crafted) { c.page(6)[10] = 200 }, 6, "no room for the 200"},
+	"list of huge length": {func(c *crafted) {
+		order.PutUint16(c.page(6)[10:], longList)
+		order.PutUint64(c.page(6)[headerSize:], ^uint64(0))
+	}, 6, "no room for the 18446744073709551615"},
+	"list with overflow": {func(c *crafted) { c.page(6)[12] = 9 }, 6, "beyond the last page"},
+}
+
 func TestFaults(t *testing.T) {
-	for name, tc := range map[string]struct {
-		damage func(c *crafted)
-		page   uint64
-		what   string
-	}{
-		"branch refers to itself":  {func(c *crafted) { c.branch(3, 3, 5) }, 3, "referred to twice"},
-		"cycle through a bucket":   {func(c *crafted) { c.leaf(4, elementBucket, "a", bucketAt(3)) }, 3, "referred to twice"},
-		"two parents":              {func(c *crafted) { c.branch(3, 4, 4) }, 4, "referred to twice"},
-		"child beyond the file":    {func(c *crafted) { c.branch(3, 4, 8) }, 3, "refers to page 8"},
-		"child is a meta page":     {func(c *crafted) { c.branch(3, 1, 5) }, 3, "refers to page 1"},
-		"child number of all ones": {func(c *crafted) { c.branch(3, 4, ^uint64(0)) }, 3, "refers to page 18446744073709551615"},
-		"root beyond the file":     {func(c *crafted) { c.meta(8, 6) }, 1, "refers to page 8"},
-		"root is no tree page":     {func(c *crafted) { c.meta(6, noFreelist) }, 6, "no page of a tree"},
-		"wrong number":             {func(c *crafted) { c.page(4)[0] = 5 }, 4, "says that it is page 5"},
-		"two types at once":        {func(c *crafted) { c.page(4)[8] = flagLeaf | flagBranch }, 4, "flags 0x3"},
-		"huge count":               {func(c *crafted) { order.PutUint16(c.page(4)[10:], 0xFFFF) }, 4, "no room for the 65535 entries"},
-		"count gone":               {func(c *crafted) { c.page(4)[10] = 0 }, 4, "no entries"},
-		"count gone at the root":   {func(c *crafted) { c.page(2)[10] = 0 }, 2, "says that it has no entries, and has some"},
-		"empty with overflow":      {func(c *crafted) { clear(c.page(2)[8:1024]); c.header(2, flagLeaf, 0, 2) }, 2, "and yet 2 overflow"},
-		"huge overflow":            {func(c *crafted) { order.PutUint32(c.page(4)[12:], ^uint32(0)) }, 4, "beyond the last page"},
-		"overflow into a page":     {func(c *crafted) { c.page(4)[12] = 1 }, 4, "overflow of 1 pages does not fit"},
-		"page within an overflow": {func(c *crafted) {
-			c.leaf(4, 0, "a", strings.Repeat("x", 1500))
-			c.leaf(5, 0, "b", "second")
-		}, 5, "referred to twice"},
-		"empty key":            {func(c *crafted) { c.leaf(4, 0, "", "first") }, 4, "empty key"},
-		"key too long":         {func(c *crafted) { order.PutUint32(c.page(4)[24:], maxKeySize+1) }, 4, "impossible key length"},
-		"value too long":       {func(c *crafted) { order.PutUint32(c.page(4)[28:], 5000) }, 4, "beyond the page"},
-		"a gap before the key": {func(c *crafted) { c.page(4)[20]++ }, 4, "does not begin where"},
-		"unknown flags":        {func(c *crafted) { c.leaf(4, 2, "a", "first") }, 4, "unknown flags"},
-		"key too small":        {func(c *crafted) { c.leaf(5, 0, "a", "second") }, 5, "belongs to an earlier page"},
-		"key too large":        {func(c *crafted) { c.leaf(4, 0, "b", "first") }, 4, "belongs to a later page"},
-		"keys out of order":    {func(c *crafted) { c.page(3)[headerSize+2*elementSize] = 'z' }, 3, "not in key order"},
-		"value at the top":     {func(c *crafted) { c.leaf(2, 0, "bucket", bucketAt(3)) }, 2, "not a bucket"},
-		"bucket too short":     {func(c *crafted) { c.leaf(2, elementBucket, "bucket", "short") }, 2, "too short for a bucket"},
-		"bucket far too long": {func(c *crafted) { c.leaf(4, elementBucket, "a", strings.Repeat("x", 990)) }, 4,
-			"refers to page 8680820740569200760"},
-		"list of nothing":       {func(c *crafted) { c.meta(2, 7) }, 7, "says that it is page 0"},
-		"list is a tree page":   {func(c *crafted) { c.meta(2, 4) }, 4, "no list of free pages"},
-		"list beyond the file":  {func(c *crafted) { c.meta(2, 9) }, 1, "refers to page 9 for the free pages"},
-		"page in use is free":   {func(c *crafted) { c.page(6)[headerSize] = 4 }, 6, "page 4 is listed as free"},
-		"list frees itself":     {func(c *crafted) { c.page(6)[headerSize] = 6 }, 6, "page 6 is listed as free"},
-		"free page twice":       {func(c *crafted) { c.page(6)[10] = 2; c.page(6)[headerSize+8] = 7 }, 6, "ascending"},
-		"free beyond the file":  {func(c *crafted) { c.page(6)[headerSize] = 8 }, 6, "ascending"},
-		"list longer than page": {func(c *crafted) { c.page(6)[10] = 200 }, 6, "no room for the 200"},
-		"list of huge length": {func(c *crafted) {
-			order.PutUint16(c.page(6)[10:], longList)
-			order.PutUint64(c.page(6)[headerSize:], ^uint64(0))
-		}, 6, "no room for the 18446744073709551615"},
-		"list with overflow": {func(c *crafted) { c.page(6)[12] = 9 }, 6, "beyond the last page"},
-	} {
+	for name, tc := range faults {
 		t.Run(name, func(t *testing.T) {
 			c := sound()
 			tc.damage(c)
@@ -274,5 +277,32 @@ func TestDamageErrorText(t *testing.T) {
 		if got := fmt.Sprint(err); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// A list of more than 65,534 free pages has its length elsewhere.
+func TestLongFreelist(t *testing.T) {
+	const pages, listed = 70_000, 69_000
+	c := craft(1024, pages).meta(2, 10)
+	c.header(2, flagLeaf, 0, 0)
+	list := c.header(10, flagFreelist, longList, (listed+3)*pageIDSize/1024)[headerSize:]
+	order.PutUint64(list, listed)
+	for i := range uint64(listed) {
+		order.PutUint64(list[pageIDSize*(i+1):], pages-listed+i)
+	}
+	f := mustOpen(t, c.data)
+	if err := f.Verify(t.Context()); err != nil {
+		t.Errorf("Verify: %v", err)
+	}
+	if free, err := f.FreePages(); err != nil || free.Len() != listed || free.Has(pages-listed-1) || !free.Has(pages-1) {
+		t.Errorf("FreePages: %d pages, %v", free.Len(), err)
+	}
+	order.PutUint64(list[pageIDSize*listed:], 5)
+	if err := f.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "ascending") {
+		t.Errorf("Verify of a list that is wrong at its end = %v", err)
+	}
+	order.PutUint64(list, listed+10_000)
+	if _, err := f.FreePages(); err == nil {
+		t.Error("FreePages reads a list that has no room")
 	}
 }

@@ -89,7 +89,7 @@ func TestEveryFlippedBitOfTheStructureIsFound(t *testing.T) {
 			l := layoutOf(t, data)
 			for _, id := range slices.Sorted(maps.Keys(l.used)) {
 				p := l.used[id]
-				if sampled[p.flags]++; sampled[p.flags] > 3 {
+				if sampled[p.flags]++; sampled[p.flags] > 2 {
 					continue
 				}
 				for bit := range 8 * p.dataStart() {
@@ -118,7 +118,8 @@ func TestOneLostPage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			image, want := d.image(t)
 			l := layoutOf(t, image)
-			for id := range uint64(len(image) / d.actualPageSize()) {
+			pages := uint64(len(image) / d.actualPageSize())
+			for id := uint64(0); id < pages; id += 1 + pages/60 {
 				data := bytes.Clone(image)
 				damaged := data[int(id)*d.actualPageSize():][:d.actualPageSize()]
 				for i := range damaged {
@@ -273,7 +274,9 @@ func TestTruncation(t *testing.T) {
 			pageSize := d.actualPageSize()
 			for cut := 0; cut < len(image); cut += pageSize {
 				checkTruncated(t, image[:cut], want)
-				checkTruncated(t, image[:cut+1+cut*7%(pageSize-1)], want)
+				if cut/pageSize%4 == 1 {
+					checkTruncated(t, image[:cut+1+cut*7%(pageSize-1)], want)
+				}
 			}
 		})
 	}

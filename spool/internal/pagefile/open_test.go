@@ -11,14 +11,8 @@ import (
 	"testing"
 )
 
-func TestOpenTellsWhatItIsNot(t *testing.T) {
-	image, _ := databases()["two levels"].image(t)
-	random := make([]byte, 1<<16)
-	rnd := rand.New(rand.NewPCG(3, 4))
-	for i := range random {
-		random[i] = byte(rnd.Uint32())
-	}
-	version := func(v uint32, second, seal bool) []byte {
+// version is a database of another version: on both meta pages or on the first alone, with right checksums or not.
+func version(v uint32, second, seal bool) []byte {
 		c := sound()
 		for n := range uint64(2) {
 			if n == 1 && !second {
@@ -32,10 +26,20 @@ func TestOpenTellsWhatItIsNot(t *testing.T) {
 		}
 		return c.data
 	}
-	for name, tc := range map[string]struct {
-		data []byte
-		want error
-	}{
+
+type openCase struct {
+	data []byte
+	want error
+}
+
+func openCases(t *testing.T) map[string]openCase {
+	image, _ := databases()["two levels"].image(t)
+	random := make([]byte, 1<<16)
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for i := range random {
+		random[i] = byte(rnd.Uint32())
+	}
+	return map[string]openCase{
 		"a database":                   {image, nil},
 		"nothing":                      {nil, ErrEmpty},
 		"one zero":                     {[]byte{0}, ErrBlank},

@@ -20,28 +20,55 @@ const (
 )
 
 func surveyPages(r io.ReaderAt, size int64) survey {
-	s := survey{blank: true}
-	votes := map[int64]int{}
+	blank := true
+	votes := ballot{}
 	buf := make([]byte, min(surveyChunk, size))
 	for off := int64(0); off < size; off += surveyChunk {
 		chunk := buf[:min(surveyChunk, size-off)]
 		complete := readLossy(r, chunk, off)
-		s.blank = s.blank && complete && isZero(chunk)
-		for at := 0; at+headerSize <= len(chunk); at += minPageSize {
-			if guess := impliedPageSize(chunk[at:], off+int64(at)); guess > 0 {
-				votes[guess]++
-				if votes[guess] >= surveyEnough && clearlyMost(votes, guess) {
-					return survey{pageSize: guess}
-				}
-			}
+		blank = blank && complete && isZero(chunk)
+		if clear := votes.count(chunk, off); clear > 0 {
+			return survey{pageSize: clear}
 		}
 	}
-	for guess, n := range votes {
-		if s.pageSize == 0 || n > votes[s.pageSize] || n == votes[s.pageSize] && guess < s.pageSize {
-			s.pageSize = guess
+	return survey{pageSize: votes.most(), blank: blank}
+}
+
+// ballot counts the pages that speak for each page size.
+type ballot map[int64]int
+
+// count adds the votes in chunk, which begins at off, and returns a page size if one has clearly won.
+func (b ballot) count(chunk []byte, off int64) int64 {
+	for at := 0; at+headerSize <= len(chunk); at += minPageSize {
+		guess := impliedPageSize(chunk[at:], off+int64(at))
+		if guess == 0 {
+			continue
+		}
+		if b[guess]++; b[guess] >= surveyEnough && b.clearly(guess) {
+			return guess
 		}
 	}
-	return s
+	return 0
+}
+
+func (b ballot) clearly(guess int64) bool {
+	for other, n := range b {
+		if other != guess && n*4 > b[guess] {
+			return false
+		}
+	}
+	return true
+}
+
+// most returns the page size with the most votes, the smallest of several, or 0.
+func (b ballot) most() int64 {
+	var best int64
+	for guess, n := range b {
+		if n > b[best] || n == b[best] && guess < best {
+			best = guess
+		}
+	}
+	return best
 }
 
 // readLossy fills chunk from off, with zeros where the disk gives nothing, and tells whether it gave everything.
@@ -75,15 +102,6 @@ func impliedPageSize(head []byte, off int64) int64 {
 		return guess
 	}
 	return 0
-}
-
-func clearlyMost(votes map[int64]int, guess int64) bool {
-	for other, n := range votes {
-		if other != guess && n*4 > votes[guess] {
-			return false
-		}
-	}
-	return true
 }
 
 func isZero(b []byte) bool {
