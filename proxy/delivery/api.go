@@ -45,7 +45,7 @@ type Job struct {
 	WantBody bool
 	// OnWrote, where not nil, is called at most once, when the last byte of the request has been handed to the kernel (a
 	// moment earlier where the connection cannot tell), at the latest when the attempt ends. It is not called if nothing
-	// left. It runs on another goroutine than Send's, and must not block.
+	// left, nor after Send has returned. It runs on another goroutine than Send's, and must not block.
 	OnWrote func(time.Time)
 }
 

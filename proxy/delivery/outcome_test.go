@@ -269,3 +269,21 @@ func TestCutBeforeItBegan(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestNoSecretsInResults: whatever goes wrong, nothing of the request is repeated in what is logged and kept.
+func TestNoSecretsInResults(t *testing.T) {
+	r := newRecv(t, func(net.Conn, int) bool { return false })
+	e := newEndpoint(t)
+	e.Set = []spool.Header{{Name: "X-Api-Key", Value: "SEC4"}}
+	address := strings.TrimPrefix(r.url(""), "http://")
+	for _, raw := range []string{"https://u:SEC1@127.0.0.1:1/SEC2?token=SEC2", "http://u:SEC1@" + address + "/?SEC2", "http://u:SEC1@10.0.0.1:99999/?SEC2",
+		"http://SEC1:SEC1@[bad/SEC2", "/SEC2 SEC2", "http://u:SEC1@169.254.169.254/?SEC2"} {
+		event := newEvent("POST", raw, "SEC3", spool.Header{Name: "Authorization", Value: "Bearer SEC3"})
+		var log bytes.Buffer
+		got := delivery.New(delivery.Config{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))}).
+			Send(t.Context(), &delivery.Job{Event: event, Number: 1, Endpoint: e})
+		if text := fmt.Sprintf("%+v %+v", got, got.Answer); got.Class == "" || strings.Contains(text, "SEC") || log.Len() > 0 {
+			t.Errorf("%s, log %q", text, log.String())
+		}
+	}
+}

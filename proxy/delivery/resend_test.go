@@ -2,14 +2,19 @@ package delivery_test
 
 import (
 	"context"
+	"encoding/pem"
 	"errors"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"postern/proxy/delivery"
+	"postern/proxy/egress"
 	"postern/proxy/retry"
 	"postern/spool"
 )
@@ -149,5 +154,37 @@ func TestAlwaysClosedBeforeAnyByte(t *testing.T) {
 	got := send(t, e, newEvent("POST", r.url("/"), "x"))
 	if tries != 4 || got.Class != retry.Connection || !got.Unsent || !got.Stale {
 		t.Errorf("%d tries, %+v", tries, got)
+	}
+}
+
+// TestStaleKeepAliveOverTLS: alerts of a closing connection are not taken for a part of the request.
+func TestStaleKeepAliveOverTLS(t *testing.T) {
+	var seen atomic.Int64
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { seen.Add(1) }))
+	defer srv.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}
+	if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	transport, err := egress.New(egress.Options{Policy: egress.Policy{AllowPrivate: true}, TLS: egress.TLSFiles{CAFile: ca}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer transport.Close()
+	e := newEndpoint(t)
+	e.RoundTripper = transport
+	var delivered int64
+	for range 50 {
+		switch got := send(t, e, newEvent("GET", srv.URL+"/", "")); {
+		case got.Class == "":
+			delivered++
+		case got.Class != retry.Connection || !got.Stale:
+			t.Fatalf("%+v", got)
+		}
+		srv.CloseClientConnections()
+	}
+	if seen.Load() != delivered || delivered < 25 {
+		t.Errorf("%d of 50 delivered, the receiver saw %d", delivered, seen.Load())
 	}
 }

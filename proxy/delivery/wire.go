@@ -125,14 +125,14 @@ func (w *wire) firstByte() {
 	w.report()
 }
 
-// report tells the caller, once, that the request has left by now.
+// report tells the caller, once, that the request has left by now. It does so under the lock, so that close waits for
+// it and nothing is told after the attempt's end.
 func (w *wire) report() {
 	w.mu.Lock()
-	f := w.onWrote
-	w.onWrote = nil
-	w.mu.Unlock()
-	if f != nil {
-		f(time.Now())
+	defer w.mu.Unlock()
+	if w.onWrote != nil {
+		w.onWrote(time.Now())
+		w.onWrote = nil
 	}
 }
 

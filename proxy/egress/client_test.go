@@ -95,7 +95,8 @@ func TestPhases(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(ok))
 	defer plain.Close()
 	secure := quietTLS(t)
-	c := newClient(t, egress.Options{Policy: private, Resolver: zone().resolver(), Concurrency: 2})
+	mixed := zone("mixed.example", "169.254.1.1", "mixed.example", "127.0.0.1")
+	c := newClient(t, egress.Options{Policy: private, Resolver: mixed.resolver(), Concurrency: 2})
 	for _, x := range []struct {
 		name, url string
 		want      retry.Class
@@ -103,6 +104,7 @@ func TestPhases(t *testing.T) {
 		{"no such name", "http://nowhere.example/", retry.DNS},
 		{"closed port", "http://" + closed.Addr().String() + "/", retry.Connect},
 		{"closed port, TLS", "https://" + closed.Addr().String() + "/", retry.Connect},
+		{"one address blocked, the other closed", "http://mixed.example:" + portOf(closed.Addr().String()) + "/", retry.Connect},
 		{"untrusted certificate", secure.URL, retry.TLS},
 		{"no TLS there", "https://" + plain.Listener.Addr().String() + "/", retry.TLS},
 	} {

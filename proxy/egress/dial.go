@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http/httptrace"
 	"net/netip"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -55,10 +56,20 @@ func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, e
 		return nil, err
 	}
 	policy := d.policy.For(host)
+	var tried atomic.Bool // the two IP versions are dialled side by side
 	nd := net.Dialer{Resolver: d.resolver, ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
-		return policy.checkDialled(address)
+		err := policy.checkDialled(address)
+		if err == nil {
+			tried.Store(true)
+		}
+		return err
 	}}
-	return dialWith(ctx, &nd, network, addr)
+	c, err := dialWith(ctx, &nd, network, addr)
+	if errors.Is(err, ErrBlocked) && tried.Load() {
+		// Of several addresses the allowed ones did not answer. That may pass; a blocked address would be for good.
+		return nil, &PhaseError{Phase: retry.Connect, Err: err}
+	}
+	return c, err
 }
 
 func (p Policy) checkDialled(address string) error {
