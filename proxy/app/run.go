@@ -255,6 +255,7 @@ func (a *app) reload() {
 // keepRestartOnly is the new configuration as far as it is in force without a restart.
 func keepRestartOnly(old, next *configs.Config) *configs.Config {
 	merged := *next
-	merged.Spool, merged.Listen, merged.Admin, merged.Probes = old.Spool, old.Listen, old.Admin, old.Probes
+	merged.Spool, merged.Sync, merged.Log.Format = old.Spool, old.Sync, old.Log.Format
+	merged.Listen, merged.Admin, merged.Probes = old.Listen, old.Admin, old.Probes
 	return &merged
 }
