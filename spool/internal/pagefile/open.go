@@ -161,7 +161,7 @@ func nothingFound(r io.ReaderAt, size int64, blank bool) error {
 	if n, err := r.ReadAt(head, 0); n < len(head) {
 		return fmt.Errorf("nothing of it can be read: %w", err)
 	}
-	if len(head) < len(start) && bytes.HasPrefix(start, head) {
+	if bytes.HasPrefix(start, head) {
 		return ErrTruncated
 	}
 	return ErrForeign

@@ -13,19 +13,19 @@ import (
 
 // version is a database of another version: on both meta pages or on the first alone, with right checksums or not.
 func version(v uint32, second, seal bool) []byte {
-		c := sound()
-		for n := range uint64(2) {
-			if n == 1 && !second {
-				clear(c.page(1)[:1024])
-				continue
-			}
-			order.PutUint32(c.page(n)[headerSize+4:], v)
-			if seal {
-				c.seal(n)
-			}
+	c := sound()
+	for n := range uint64(2) {
+		if n == 1 && !second {
+			clear(c.page(1)[:1024])
+			continue
 		}
-		return c.data
+		order.PutUint32(c.page(n)[headerSize+4:], v)
+		if seal {
+			c.seal(n)
+		}
 	}
+	return c.data
+}
 
 type openCase struct {
 	data []byte
@@ -51,12 +51,16 @@ func openCases(t *testing.T) map[string]openCase {
 		"zeros and a text":             {append(make([]byte, 2<<20), "text"...), ErrForeign},
 		"10 bytes of a database":       {image[:10], ErrTruncated},
 		"19 bytes of a database":       {image[:19], ErrTruncated},
-		"the magic number and no more": {image[:20], ErrForeign},
+		"the magic number and no more": {image[:20], ErrTruncated},
 		"a version agreed upon":        {version(3, true, false), ErrVersion},
 		"a version with a checksum":    {version(7, false, true), ErrVersion},
 		"an old version":               {version(1, true, true), ErrVersion},
 		"a flipped bit in a version":   {version(3, false, false), nil},
-	} {
+	}
+}
+
+func TestOpenTellsWhatItIsNot(t *testing.T) {
+	for name, tc := range openCases(t) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")
 			if err := os.WriteFile(path, tc.data, 0o600); err != nil {
