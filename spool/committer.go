@@ -144,7 +144,7 @@ func (s *Spool) refusal(ops []operation, err error) error {
 		for _, op := range ops {
 			biggest = max(biggest, op.size())
 		}
-		s.room.blocked(int64(biggest))
+		s.room.blocked(int64(biggest), err)
 		s.noteSpace()
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}

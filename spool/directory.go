@@ -16,7 +16,7 @@ import (
 const (
 	dbName      = "spool.db"
 	lockName    = "postern.lock"
-	cleanName   = "spool.clean"   // present after a clean close; says which file it speaks of
+	cleanName   = "spool.clean"   // after a clean close: which state of the file that was; else zeros
 	damagedName = "spool.damaged" // present when bbolt met damage while it ran
 	compactName = "spool.db.compact"
 	salvageName = "spool.db.salvage"
@@ -90,21 +90,22 @@ func (d *directory) markClean() error {
 	return d.writeMark(cleanName, stamp)
 }
 
-func (d *directory) markDamaged() error { return d.writeMark(damagedName, nil) }
+// unmarkClean overwrites the mark in its place, so that setting it again takes no room on a full disk.
+func (d *directory) unmarkClean() error { return d.writeMark(cleanName, make([]byte, 16)) }
+
+func (d *directory) markDamaged() error { return d.writeMark(damagedName, []byte{'\n'}) }
 
 func (d *directory) writeMark(name string, content []byte) error {
-	f, err := os.OpenFile(d.join(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	f, err := os.OpenFile(d.join(name), os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
+	_, err = f.WriteAt(content, 0)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return disk.SyncDir(d.path)
 }
-
-func (d *directory) unmarkClean() error { return d.remove(cleanName) }
 
 // remove deletes files that may be there and makes that last.
 func (d *directory) remove(names ...string) error {

@@ -109,7 +109,7 @@ func (d *directory) compactInto(from *bolt.DB, progress func(done, total int64))
 	if err = errors.Join(err, to.Close()); err != nil {
 		return err
 	}
-	if err := d.remove(cleanName); err != nil {
+	if err := d.unmarkClean(); err != nil {
 		return err
 	}
 	if err := os.Rename(d.join(compactName), d.file()); err != nil {

@@ -199,7 +199,7 @@ func (s *Spool) damaged(cause any) {
 	}
 }
 
-// notClean removes the mark of a clean close before the first commit.
+// notClean takes back the mark of a clean close before the first commit.
 func (s *Spool) notClean() error {
 	if s.committer.started {
 		return nil
@@ -213,8 +213,10 @@ func (s *Spool) notClean() error {
 
 func (s *Spool) closeFiles() error {
 	err := s.store.close(s.committer.started)
-	if err == nil {
-		err = s.dir.markClean()
+	if err == nil && !s.store.damaged.Load() {
+		if merr := s.dir.markClean(); merr != nil {
+			s.cfg.Logger.Warn("the next start has to look through the whole spool", slog.Any("error", merr))
+		}
 	}
 	return errors.Join(err, s.lock.Unlock())
 }

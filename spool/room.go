@@ -43,6 +43,11 @@ type room struct {
 
 	refused    int64     // the biggest size refused since all fitted; 0: none
 	diskFullAt time.Time // when the disk last refused; zero: it did not
+
+	// A commit can fail although there is room: in pieces too small for a big event. Sizes from stuckSize on are refused
+	// then until less is in use than there was, or, where it was the disk that refused, for a while.
+	stuckSize, stuckUsed int64
+	stuckUntil           time.Time
 }
 
 func newRoom(st *store, cfg Config, free uint64) *room {
@@ -81,16 +86,31 @@ func (r *room) fits(n int64) error {
 	if used := r.space.used() + r.taken; used+n+r.reserve > r.maxBytes {
 		return fmt.Errorf("%w: %d of %d bytes are used", ErrFull, used, r.maxBytes)
 	}
+	if r.stuck(n) {
+		return fmt.Errorf("%w: what is free is in pieces too small", ErrFull)
+	}
 	return r.allocateFor(n)
 }
 
-// allocateFor makes sure that the disk has the blocks. Free pages count half: they may be too small for what comes.
+func (r *room) stuck(n int64) bool {
+	if r.stuckSize == 0 || n < r.stuckSize {
+		return false
+	}
+	if r.space.used() < r.stuckUsed || !r.stuckUntil.IsZero() && time.Now().After(r.stuckUntil) {
+		r.stuckSize = 0
+		return false
+	}
+	return true
+}
+
+// allocateFor makes sure that the disk has the blocks. Free pages count three quarters: some are too small for what comes.
 func (r *room) allocateFor(n int64) error {
-	grow := max(r.taken+n-r.space.free/2, 0)
-	want := min(r.space.highWater+r.reserve+grow, r.maxBytes)
-	if want <= r.st.allocated {
+	have := r.st.allocated - r.space.highWater + r.space.free/4*3
+	short := r.reserve + r.taken + n - have
+	if short <= 0 {
 		return nil
 	}
+	want := min(r.st.allocated+short, r.maxBytes)
 	if !r.diskFullAt.IsZero() && time.Since(r.diskFullAt) < fullRetry {
 		return fmt.Errorf("%w: the disk has no room", ErrFull)
 	}
@@ -107,10 +127,13 @@ func (r *room) allocateFor(n int64) error {
 	return nil
 }
 
-// blocked notes that a commit failed for want of room although there seemed to be some.
-func (r *room) blocked(size int64) {
+// blocked notes that a commit failed for want of room although there seemed to be some. size is the biggest in it.
+func (r *room) blocked(size int64, cause error) {
 	r.refused = max(r.refused, size)
-	r.diskFullAt = time.Now()
+	r.stuckSize, r.stuckUsed, r.stuckUntil = cost(size), r.space.used(), time.Time{}
+	if !errors.Is(cause, berrors.ErrMaxSizeReached) {
+		r.stuckUntil = time.Now().Add(fullRetry)
+	}
 }
 
 // recheck ends the refusal when what was refused fits again.

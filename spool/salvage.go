@@ -21,8 +21,8 @@ type SalvageReport struct {
 	Kept      string // where the damaged file is now; empty where nothing was done
 }
 
-// errNothingFound means that a file has not one record of ours.
-var errNothingFound = fmt.Errorf("%w: no record of a spool is in it", ErrNotSpool)
+// errNothingFound means that a file has not one record that can be read.
+var errNothingFound = errors.New("no record can be read")
 
 // Salvage makes a new spool of what can be read of a damaged one, whether the damage shows or not, and keeps the damaged
 // file beside it. No process may have the directory open.
@@ -56,7 +56,11 @@ func (d *directory) salvage(ctx context.Context) (SalvageReport, error) {
 	if err == nil {
 		err = db.Sync()
 	}
-	if err = errors.Join(err, db.Close()); err != nil {
+	err = errors.Join(err, db.Close())
+	switch {
+	case errors.Is(err, errNothingFound):
+		return d.startAnew()
+	case err != nil:
 		return report, errors.Join(err, d.remove(salvageName))
 	}
 	report.Kept, err = d.putInPlace(salvageName)
@@ -64,26 +68,25 @@ func (d *directory) salvage(ctx context.Context) (SalvageReport, error) {
 }
 
 // salvageNothing sets a file aside of which not even the first page is there.
-func (d *directory) salvageNothing(cause error) (report SalvageReport, err error) {
+func (d *directory) salvageNothing(cause error) (SalvageReport, error) {
 	if !errors.Is(cause, pagefile.ErrTruncated) {
-		return report, cause
+		return SalvageReport{}, cause
 	}
+	return d.startAnew()
+}
+
+// startAnew makes way for an empty spool: nothing can be read of the file, and it is kept.
+func (d *directory) startAnew() (report SalvageReport, err error) {
 	report.Lost = 1
-	report.Kept, err = d.keepDamaged()
-	return report, err
+	report.Kept = d.keptName()
+	if err := os.Rename(d.file(), report.Kept); err != nil {
+		return report, err
+	}
+	return report, errors.Join(disk.SyncDir(d.path), d.remove(damagedName, cleanName, salvageName))
 }
 
 func (d *directory) keptName() string {
 	return d.file() + ".corrupt-" + time.Now().UTC().Format("20060102T150405.000000")
-}
-
-// keepDamaged moves the damaged file out of the way.
-func (d *directory) keepDamaged() (string, error) {
-	kept := d.keptName()
-	if err := os.Rename(d.file(), kept); err != nil {
-		return "", err
-	}
-	return kept, errors.Join(disk.SyncDir(d.path), d.remove(damagedName, cleanName))
 }
 
 // putInPlace makes a salvaged file the spool. The damaged one gets a second name before, so that there is a spool.db at

@@ -14,6 +14,7 @@ type rig struct {
 	*Spool
 	t   *testing.T
 	cfg Config
+	n   int // of IDs given out by fill
 
 	mu        sync.Mutex
 	committed []Committed

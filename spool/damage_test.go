@@ -1,0 +1,268 @@
+package spool
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+
+	"postern/spool/internal/layout"
+)
+
+// filled makes a spool with n waiting events of which every third was delivered and every seventh is dead, and leaves it
+// as a kill would: without the mark of a clean close.
+func filled(t *testing.T, n int) (dir string, waiting int) {
+	t.Helper()
+	cfg := Defaults()
+	cfg.Dir, cfg.MaxBytes = t.TempDir(), 32*mib
+	s, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{Spool: s, t: t, cfg: cfg}
+	s.store.cur.db.NoSync = true
+	for i := range n {
+		r.append(event(fmt.Sprint(i), endpointA, strings.Repeat("x", 300)))
+	}
+	for i, l := range r.lease(endpointA, n) {
+		switch {
+		case i%3 == 0:
+			r.finish(l, delivered(l))
+		case i%7 == 0:
+			r.finish(l, Result{Attempt: attempt(l, 500), Verdict: VerdictDead, Reason: ReasonExhausted})
+			waiting++
+		default:
+			r.Release(l)
+			waiting++
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(cfg.Dir, cleanName)); err != nil {
+		t.Fatal(err)
+	}
+	return cfg.Dir, waiting
+}
+
+// page returns page i of a file.
+func page(file []byte, i int) []byte { return file[i*pageSize : (i+1)*pageSize] }
+
+func TestDamagedFiles(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(file []byte) []byte
+		least  int // percent of the waiting events that must be recovered
+	}{
+		{"both meta pages zero", func(f []byte) []byte { clear(f[:2*pageSize]); return f }, 100},
+		{"one meta page zero", func(f []byte) []byte { clear(page(f, 0)); return f }, 100},
+		{"a page overwritten", func(f []byte) []byte { copy(page(f, 5), bytes.Repeat([]byte{0xff}, pageSize)); return f }, 90},
+		{"cut to 60 %", func(f []byte) []byte { return f[:len(f)*6/10] }, 10},
+		{"cut within the meta pages", func(f []byte) []byte { return f[:100] }, 0},
+		{"a page copied over another", func(f []byte) []byte { copy(page(f, 3), page(f, 2)); return f }, 90},
+		{"every tenth page overwritten", func(f []byte) []byte {
+			for i := 2; i < len(f)/pageSize; i += 10 {
+				copy(page(f, i), bytes.Repeat([]byte{0xff}, pageSize))
+			}
+			return f
+		}, 50},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir, waiting := filled(t, 300)
+			path := filepath.Join(dir, dbName)
+			file, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, tt.damage(file), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			useAfterDamage(t, dir, waiting*tt.least/100, waiting)
+		})
+	}
+}
+
+// useAfterDamage opens a damaged spool and does a day's work in it.
+func useAfterDamage(t *testing.T, dir string, least, most int) {
+	t.Helper()
+	var log bytes.Buffer
+	cfg := Defaults()
+	cfg.Dir, cfg.MaxBytes = dir, 32*mib
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	r := &rig{t: t, cfg: cfg}
+	r.open()
+	st := r.Stats()
+	got := int(st.Pending + st.Failed + st.DeadLetter)
+	if got < least || got > most {
+		t.Errorf("%d events, want %d to %d", got, least, most)
+	}
+	if got < most && least > 0 && st.SalvageLost == 0 {
+		t.Errorf("%d of %d events are there, and none is said to be lost", got, most)
+	}
+	if got < most && strings.Count(log.String(), "damaged") == 0 {
+		t.Errorf("nothing was said: %s", log.String())
+	}
+	for _, l := range r.lease(endpointA, 1000) {
+		r.finish(l, delivered(l))
+	}
+	r.append(event("new", endpointA, "x"))
+	r.reopen()
+	if l := r.lease(endpointA, 10); len(l) != 1 || l[0].Event.ID != "new" {
+		t.Errorf("leases after the restart: %+v", l)
+	}
+	r.close()
+	r.check()
+	kept, _ := filepath.Glob(filepath.Join(dir, dbName+".corrupt-*"))
+	if got < most && len(kept) != 1 {
+		t.Errorf("damaged files kept: %q", kept)
+	}
+}
+
+// TestOneBadRecord: of a hundred events one is damaged, and the others are handed out.
+func TestOneBadRecord(t *testing.T) {
+	r := newRig(t)
+	for i := range 100 {
+		r.append(event(fmt.Sprint(i), endpointA, "x"))
+	}
+	if err := r.store.update(func(tx *bolt.Tx) error {
+		return tx.Bucket(layout.Events.Name()).Put(layout.SeqKey(42), bytes.Repeat([]byte{0xee}, 60))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	leases := r.lease(endpointA, 1000)
+	if len(leases) != 99 {
+		t.Fatalf("%d leased", len(leases))
+	}
+	for _, l := range leases {
+		r.finish(l, delivered(l))
+	}
+	st := r.Stats()
+	if st.SetAside != 1 || st.Leased != 0 || st.Delivered != 99 {
+		t.Errorf("stats: %+v", st)
+	}
+	if _, next, _ := r.Lease(endpointA, r.now(), 1, 1); !next.IsZero() {
+		t.Errorf("something is due at %v", next)
+	}
+	// Its size is no longer known, so the counts are made anew with the next salvage.
+	r.close()
+	if _, err := Salvage(r.cfg.Dir); err != nil {
+		t.Fatal(err)
+	}
+	r.open()
+}
+
+func TestFilesThatAreNoSpool(t *testing.T) {
+	foreign := func(t *testing.T, path string) {
+		db, err := bolt.Open(path, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Update(func(tx *bolt.Tx) error {
+			_, err := tx.CreateBucket([]byte("other"))
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(content string) func(*testing.T, string) {
+		return func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tests := []struct {
+		name  string
+		make  func(t *testing.T, path string)
+		error error
+	}{
+		{"empty", write(""), nil},
+		{"zeros", write(string(make([]byte, 100_000))), nil},
+		{"text", write(strings.Repeat("no spool at all\n", 5000)), ErrNotSpool},
+		{"another program's database", foreign, ErrNotSpool},
+		{"a directory", func(t *testing.T, path string) {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, ErrNotSpool},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := Defaults()
+			cfg.Dir = t.TempDir()
+			tt.make(t, filepath.Join(cfg.Dir, dbName))
+			s, err := Open(cfg)
+			if !errors.Is(err, tt.error) || err == nil != (tt.error == nil) {
+				t.Fatalf("error %v, want %v", err, tt.error)
+			}
+			if err != nil {
+				return
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestNewerFormat(t *testing.T) {
+	dir, _ := filled(t, 3)
+	path := filepath.Join(dir, dbName)
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Update(func(tx *bolt.Tx) error {
+		return tx.Bucket(layout.Meta.Name()).Put(layout.KeyFormat, []byte{layout.Format + 1})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.ReadFile(path)
+	cfg := Defaults()
+	cfg.Dir = dir
+	if _, err := Open(cfg); !errors.Is(err, ErrNewerFormat) {
+		t.Errorf("open: %v", err)
+	}
+	if after, _ := os.ReadFile(path); !bytes.Equal(before, after) {
+		t.Error("the newer spool was changed")
+	}
+}
+
+func TestInUse(t *testing.T) {
+	r := newRig(t)
+	if _, err := Open(r.cfg); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second open: %v", err)
+	}
+	if _, err := Check(r.cfg.Dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("check: %v", err)
+	}
+}
+
+func TestModes(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.Dir = filepath.Join(c.Dir, "made") })
+	r.append(event("a", endpointA, "x"))
+	r.reopen()
+	info, err := os.Stat(r.cfg.Dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("directory: %v, %v", info.Mode(), err)
+	}
+	entries, _ := os.ReadDir(r.cfg.Dir)
+	for _, e := range entries {
+		if info, _ := e.Info(); info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v", e.Name(), info.Mode())
+		}
+	}
+}
