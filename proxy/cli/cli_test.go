@@ -36,12 +36,6 @@ func (p typed) run(t *testing.T) result {
 	return result{out.String(), err.String(), code}
 }
 
-// typing runs one command line, split at blanks.
-func typing(t *testing.T, line string) result {
-	t.Helper()
-	return typed{args: strings.Fields(line)}.run(t)
-}
-
 // fake is an admin API with fixed answers by method and path, and a record of what it was asked.
 type fake struct {
 	*httptest.Server

@@ -32,10 +32,28 @@ func (c *runCmd) Run(s *session) error {
 	return runApp(ctx, instance{config: c.options(s), log: s.Stderr})
 }
 
-// untilSignal ends the context at the first SIGTERM or SIGINT. From then on both have their default effect again, so
-// that a second one ends the process at once.
+// untilSignal ends the context at the first SIGTERM or SIGINT. Both have their default effect again before anybody
+// notices, so that a second one ends the process at once.
 func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	ctx, cancel := context.WithCancel(parent)
+	arrived := make(chan os.Signal, 2)
+	signal.Notify(arrived, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		defer cancel()
+		select {
+		case <-ctx.Done():
+			signal.Stop(arrived)
+			return
+		case <-arrived:
+		}
+		signal.Stop(arrived)
+		select {
+		case second := <-arrived: // it came before Stop: give it the effect that it would have now
+			if number, ok := second.(syscall.Signal); ok {
+				_ = syscall.Kill(syscall.Getpid(), number)
+			}
+		default:
+		}
+	}()
+	return ctx, cancel
 }

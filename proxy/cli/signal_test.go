@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+)
+
+// command prepares this very binary as postern, in a process of its own that signals can be sent to.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath("postern")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir = t.TempDir()
+	return cmd
+}
+
+// TestSecondSignalEndsAtOnce: the first SIGTERM waits for the attempt that runs, the second one does not.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	arrived, release := make(chan bool), make(chan bool)
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived <- true
+		<-release
+	}))
+	defer receiver.Close()
+	defer close(release)
+
+	socket := filepath.Join(t.TempDir(), "s")
+	cmd := command(t, "run", "--dev", "--listen", "unix:"+socket, "--admin-listen", "unix:"+socket+"a")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(log)
+	await := func(text string) {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), text) {
+				return
+			}
+		}
+		t.Errorf("the log ended without %q", text)
+	}
+	await("postern is ready")
+	sent := typed{args: []string{"send", receiver.URL + "/hang", "--ingest", "unix:" + socket}}.run(t)
+	if sent.code != 0 {
+		t.Errorf("send: %s", sent.stderr)
+	}
+	<-arrived
+	for _, then := range []string{"postern is stopping", ""} {
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if then != "" {
+			await(then)
+		}
+	}
+	io.Copy(io.Discard, log)
+	cmd.Wait()
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGTERM {
+		t.Errorf("it ended otherwise than by the signal: %s", cmd.ProcessState)
+	}
+}
+
+// TestInterruptStopsAPacedReplay: Ctrl-C is passed on to the Postern that replays.
+func TestInterruptStopsAPacedReplay(t *testing.T) {
+	polled := make(chan bool, 1000)
+	var stopped atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		state := "running"
+		switch r.Method {
+		case "POST":
+			w.WriteHeader(http.StatusAccepted)
+			fmt.Fprint(w, `{"matched":100,"replayed":0,"dry_run":false,"started":true,"id":"rpl_1"}`)
+			return
+		case "DELETE":
+			stopped.Store(true)
+		case "GET":
+			polled <- true
+			if stopped.Load() {
+				state = "stopped"
+			}
+		}
+		fmt.Fprintf(w, `{"id":"rpl_1","state":%q,"matched":100,"replayed":7,"skipped":0,"error":null}`, state)
+	}))
+	defer server.Close()
+
+	cmd := command(t, "dead-letters", "replay", "--rate", "1", "--admin", server.URL)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-polled
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Error(err)
+	}
+	cmd.Wait()
+	if cmd.ProcessState.ExitCode() != 1 || out.String() != "7 of 100 dead letters replayed.\n" ||
+		!strings.Contains(errs.String(), "the replay was stopped before its end; what it did not reach stays a dead letter") {
+		t.Errorf("%s\n%s%s", cmd.ProcessState, out.String(), errs.String())
+	}
+}
