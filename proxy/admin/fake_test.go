@@ -28,7 +28,8 @@ type fakeSpool struct {
 	views  []spool.View // in order of acceptance
 	fail   error        // of the next change
 	calls  []string     // changes that were made, as "retry ID"
-	change func()       // called in every change, before it is made
+	change func()       // called in every change, before it is made, with mu held
+	stall  func()       // called before every change, without mu: it may wait
 }
 
 func (f *fakeSpool) Stats() spool.Stats { return f.stats }
@@ -125,6 +126,9 @@ func (f *fakeSpool) Delete(ctx context.Context, id string) error {
 func (f *fakeSpool) alter(ctx context.Context, verb, id string, do func(i int)) error {
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if f.stall != nil {
+		f.stall()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

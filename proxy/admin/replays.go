@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -84,14 +85,13 @@ func (h *Handler) pace(ctx context.Context, job *pacedReplay, ids []string) {
 			continue
 		case <-timer.C:
 		}
-		allowed := min(1+int(time.Since(start).Seconds()*job.Rate), len(ids), next+together)
-		if allowed > next {
-			var done int
-			done, err = h.each(ctx, ids[next:allowed], h.parts.Spool.Retry)
-			h.replays.progress(job, done, allowed-next-done, err)
-			next = allowed
-		}
-		timer.Reset(time.Until(start.Add(time.Duration(float64(next) / job.Rate * float64(time.Second)))))
+		// The next one is due, since the timer went off; others are where the rate is high or the disk was slow.
+		allowed := min(max(next, int(time.Since(start).Seconds()*job.Rate))+1, len(ids), next+together)
+		var done int
+		done, err = h.each(ctx, ids[next:allowed], h.parts.Spool.Retry)
+		h.replays.progress(job, done, allowed-next-done, err)
+		next = allowed
+		timer.Reset(time.Until(start.Add(time.Duration(math.Ceil(float64(next) / job.Rate * float64(time.Second))))))
 	}
 	h.replays.finish(job, err)
 	h.parts.Logger.Info("a paced replay of dead letters ended", "replay", job.ID, "state", job.State, "matched", job.Matched, "done", job.Replayed)

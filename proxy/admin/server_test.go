@@ -1,0 +1,103 @@
+package admin_test
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"postern/proxy/admin"
+)
+
+// syncBuffer is a log that several goroutines write.
+type syncBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// listen serves handler on loopback and returns its address and log.
+func listen(t *testing.T, handler http.Handler) (addr string, log *syncBuffer) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = new(syncBuffer)
+	server := admin.NewServer(handler, slog.New(slog.NewTextHandler(log, nil)))
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ln) }()
+	t.Cleanup(func() {
+		server.Close()
+		<-ended
+	})
+	return ln.Addr().String(), log
+}
+
+// talk sends raw bytes and returns all that comes back.
+func talk(t *testing.T, addr, raw string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, raw); err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(bufio.NewReader(conn))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestServer(t *testing.T) {
+	addr, log := listen(t, newRig(t).handler)
+	for _, tc := range []struct{ raw, status string }{
+		{"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "200"},
+		{"GET /api/v1/endpoints/https://other.example:8443 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "200"},
+		{"GET /api/v1/endpoints/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"},
+		{"OPTIONS * HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", "403"},
+		{"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "404"},
+		{"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", "405"},
+		{"GET http://evil.example/api/v1/status HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n", "403"},
+		{"GET /?token=" + secretQuery + "\x01 HTTP/1.1\r\nHost: localhost\r\n\r\n", "400"},
+		{"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + strings.Repeat("x", 80<<10) + "\r\n\r\n", "431"},
+	} {
+		first, _, _ := strings.Cut(tc.raw, "\r\n")
+		if got := talk(t, addr, tc.raw); !strings.HasPrefix(got, "HTTP/1.1 "+tc.status) {
+			t.Errorf("%.80q: %.200s", first, got)
+		}
+	}
+	if got := log.String(); got != "" {
+		t.Errorf("lines about single requests: %s", got)
+	}
+}
+
+// TestAFaultIsLoggedWithoutWhatItSays: a panic's value may hold anything.
+func TestAFaultIsLoggedWithoutWhatItSays(t *testing.T) {
+	addr, log := listen(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(secretBody) }))
+	if got := talk(t, addr, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"); got != "" {
+		t.Errorf("answer %q", got)
+	}
+	if got := log.String(); !strings.Contains(got, "server_test.go") || strings.Contains(got, secretBody) {
+		t.Errorf("log: %s", got)
+	}
+}
