@@ -1,18 +1,13 @@
 package admin
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
-	"postern/proxy/problem"
 	"postern/spool"
 )
 
@@ -89,72 +84,6 @@ func (h *Handler) selected(r *http.Request) (body bulkBody, ids []string, err er
 	return body, ids, errors.Join(err, r.Context().Err())
 }
 
-// readBody is strict: a misspelt filter would select everything. An empty body is refused for the same reason; {} says
-// that everything is meant.
-func readBody(r *http.Request, into *bulkBody) error {
-	raw, err := io.ReadAll(r.Body)
-	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
-		return refusal{problem.Problem{Status: 413, Slug: "too-large", Title: "The body is too large", Detail: "This call takes a small JSON object."}}
-	}
-	if err != nil {
-		return badRequest("The body could not be read.")
-	}
-	const takes = "This call takes a JSON object with any of endpoint, status, error, since, until, dry_run and, for a replay, rate; {} selects all dead letters."
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return badRequest("The body is empty. " + takes)
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mistyped.Field != "" {
-			return badRequest("%s: has the wrong JSON type. "+takes, mistyped.Field)
-		}
-		return badRequest("The body is not JSON, or has a field that this call does not take. " + takes)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return badRequest("Something follows the JSON object. " + takes)
-	}
-	return nil
-}
-
-// Bounds of a paced replay, in events per second: one in three hours, and more than one disk commits.
-const (
-	minRate = 0.0001
-	maxRate = 100_000
-)
-
-// eventRate reads events per second, as a number or as a limit is written: "100/1m". Zero means that none is given.
-func eventRate(raw json.RawMessage) (float64, error) {
-	text := string(raw)
-	if text == "" || text == "null" {
-		return 0, nil
-	}
-	rate, err := strconv.ParseFloat(text, 64)
-	if quoted := ""; json.Unmarshal(raw, &quoted) == nil {
-		rate, err = parseRate(quoted)
-	}
-	if err != nil || !(rate >= minRate && rate <= maxRate) {
-		return 0, badRequest(`rate: must be events per second, as a number (2.5) or as "100/1m", from %v to %v a second; leave it out to replay at once.`, minRate, maxRate)
-	}
-	return rate, nil
-}
-
-func parseRate(text string) (float64, error) {
-	events, window, ok := strings.Cut(text, "/")
-	if !ok {
-		return strconv.ParseFloat(text, 64)
-	}
-	n, err := strconv.ParseUint(events, 10, 32)
-	if err != nil {
-		return 0, err
-	}
-	per, err := time.ParseDuration(window)
-	if err != nil || per <= 0 {
-		return 0, errors.New("not a duration")
-	}
-	return float64(n) / per.Seconds(), nil
-}
-
 // bulk acts on all of ids now, for as long as the client and Postern are there.
 func (h *Handler) bulk(r *http.Request, done string, ids []string, act func(context.Context, string) error) (int, error) {
 	ctx, cancel := context.WithCancel(r.Context())
@@ -168,61 +97,4 @@ func (h *Handler) bulk(r *http.Request, done string, ids []string, act func(cont
 	answer := h.problem(r, err)
 	answer.Detail += " " + strconv.Itoa(n) + " of " + strconv.Itoa(len(ids)) + " dead letters were " + done + " before that; the others are as they were."
 	return n, refusal{answer}
-}
-
-// together is how many changes are asked for at once. The spool gathers what waits into one commit, so that together
-// they take little longer than one.
-const together = 64
-
-// each acts on every ID that is still a dead letter, several at a time, and counts. The first error that is not about a
-// single event ends it.
-func (h *Handler) each(ctx context.Context, ids []string, act func(context.Context, string) error) (done int, err error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	var mu sync.Mutex // guards done
-	var wg sync.WaitGroup
-	queue := make(chan string)
-	for range min(together, len(ids)) {
-		wg.Go(func() {
-			for id := range queue {
-				switch err := h.ifDead(ctx, id, act); {
-				case err == nil:
-					mu.Lock()
-					done++
-					mu.Unlock()
-				case !aboutOne(err):
-					stop(err)
-				}
-			}
-		})
-	}
-feed:
-	for _, id := range ids {
-		select {
-		case queue <- id:
-		case <-ctx.Done():
-			break feed
-		}
-	}
-	close(queue)
-	wg.Wait()
-	return done, context.Cause(ctx)
-}
-
-// ifDead looks again just before it acts: somebody else may have replayed the event since it was selected, and a live
-// one must be neither purged nor given a new budget.
-func (h *Handler) ifDead(ctx context.Context, id string, act func(context.Context, string) error) error {
-	view, err := h.parts.Spool.Get(id, false)
-	if err != nil {
-		return err
-	}
-	if view.State != spool.StateDeadLetter {
-		return spool.ErrBusy
-	}
-	return act(ctx, id)
-}
-
-// aboutOne tells an error that concerns one event and not its neighbours.
-func aboutOne(err error) bool {
-	return errors.Is(err, spool.ErrNotFound) || errors.Is(err, spool.ErrBusy) || errors.Is(err, spool.ErrDelivered)
 }

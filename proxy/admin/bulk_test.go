@@ -110,17 +110,17 @@ func TestOnlyDeadLettersAreTouched(t *testing.T) {
 
 func TestABulkCallThatFailsSaysHowFarItCame(t *testing.T) {
 	for _, tc := range []struct {
-		name   string
-		break_ func(r *rig)
-		says   string
-		most   int // a stop is noticed a little later than a refusal
+		name  string
+		fault func(r *rig)
+		says  string
+		most  int // a stop is noticed a little later than a refusal
 	}{
 		{"the disk", func(r *rig) { r.spool.fail = spool.ErrUnwritable }, "disk refuses writes", 10},
 		{"a stop", func(r *rig) { r.handler.Close() }, "ended before it was done", 999},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t).letters(1000)
-			r.spool.after(11, func() { tc.break_(r) })
+			r.spool.after(11, func() { tc.fault(r) })
 			w := r.bulk("replay", `{}`)
 			n := len(r.spool.made())
 			r.refused(w, 503, tc.says, fmt.Sprintf("%d of 1000 dead letters were replayed", n))
