@@ -28,7 +28,7 @@ func (l *lab) newStore(ctx context.Context, n int64) (*store, error) {
 	}
 	s := &store{p, receiver, func() { end(); receiver.stop() }}
 	err = p.act("pause")
-	if err == nil {
+	if err == nil && n > 0 {
 		err = l.fill(ctx, p, n)
 	}
 	if err != nil {

@@ -41,10 +41,10 @@ func (r loadResult) rate() float64 {
 // check refuses a result that is not about the thing that was to be measured.
 func (r loadResult) check() error {
 	switch {
-	case r.Failed > 0:
-		return fmt.Errorf("%d connections broke, the first one with: %s", r.Failed, r.Error)
 	case len(r.Wrong) > 0:
 		return fmt.Errorf("answers of another status than expected: %v", r.Wrong)
+	case r.Failed > 0:
+		return fmt.Errorf("%d connections broke, the first one with: %s", r.Failed, r.Error)
 	case r.Counted == 0:
 		return fmt.Errorf("no request was answered in the counted time")
 	}

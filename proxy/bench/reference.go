@@ -18,20 +18,21 @@ func roleAnswer(stdin io.Reader, stdout io.Writer) error {
 // proxySpec is what the reverse proxy needs to know.
 type proxySpec struct {
 	Receiver string // host:port
-	Conns    int
+	// Conns is how many connections to the receiver are kept; 0 leaves the transport as it comes.
+	Conns int
 }
 
-// roleProxy is the reference for accepting and delivering: Go's reverse proxy, with as many kept connections to the
-// receiver as there are to it (its default of two would make it slow for a reason that is easily mended).
+// roleProxy is the reference for accepting and delivering: Go's reverse proxy. As it comes it keeps two connections to
+// the receiver and dials the others anew; with Conns it keeps as many as there are to it.
 func roleProxy(parameters string, stdin io.Reader, stdout io.Writer) error {
 	var s proxySpec
 	if err := json.Unmarshal([]byte(parameters), &s); err != nil {
 		return err
 	}
 	to := &url.URL{Scheme: "http", Host: s.Receiver}
-	proxy := &httputil.ReverseProxy{
-		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		Transport: &http.Transport{MaxIdleConnsPerHost: s.Conns, MaxConnsPerHost: s.Conns, DisableCompression: true},
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	if s.Conns > 0 {
+		proxy.Transport = &http.Transport{MaxIdleConnsPerHost: s.Conns, MaxConnsPerHost: s.Conns, DisableCompression: true}
 	}
 	return serveUntilEOF(proxy, stdin, stdout)
 }
