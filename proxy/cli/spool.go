@@ -122,7 +122,15 @@ func (c *spoolCompactCmd) Run(s *session) error {
 		return err
 	}
 	bar := term.NewProgress(s.err, "compacted")
-	before, after, err := spool.Compact(dir, bar.Set)
+	bar.Format = term.Bytes
+	var whole int64
+	before, after, err := spool.Compact(dir, func(done, total int64) {
+		whole = total
+		bar.Set(done, total)
+	})
+	if err == nil {
+		bar.Set(whole, whole) // what is free is not copied: the last step that was told may be far from the end
+	}
 	bar.Close()
 	if err != nil {
 		return spoolError(dir, err)

@@ -11,7 +11,15 @@ import (
 // reorder moves flags that were typed before the command behind it, so that `postern --config FILE spool check` means
 // the same as `postern spool check --config FILE`. Flags belong to single commands in kong, since two commands may use
 // one name for different things.
+//
+// It also understands the two spellings that people bring from elsewhere: `help COMMAND` and `--version`.
 func reorder(model *kong.Application, args []string) []string {
+	switch {
+	case len(args) > 0 && args[0] == "help":
+		return append(slices.Clone(args[1:]), "--help")
+	case len(args) == 1 && args[0] == "--version":
+		return []string{"version"}
+	}
 	n := 0
 	for n < len(args) && strings.HasPrefix(args[n], "-") && args[n] != "-" && args[n] != "--" {
 		if takesValue(model.Node, args[n]) {

@@ -165,6 +165,16 @@ func TestProgressInALog(t *testing.T) {
 	}
 }
 
+func TestProgressInUnits(t *testing.T) {
+	var b bytes.Buffer
+	p := NewProgress(&Writer{Writer: &b}, "copied")
+	p.Format = Bytes
+	p.Set(512, 1024)
+	if want := "copied: 512 B of 1.0 KiB (50 %)\n"; b.String() != want {
+		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
 func TestProgressOnATerminal(t *testing.T) {
 	var b bytes.Buffer
 	p := NewProgress(&Writer{Writer: &b, TTY: true}, "compacted")
