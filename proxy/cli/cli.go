@@ -76,6 +76,6 @@ func (s *session) finish(err error) int {
 		fmt.Fprintf(s.err, "postern: %s\nRun `%s --help` for its usage.\n", text, command)
 		return code
 	}
-	fmt.Fprintf(s.err, "postern: %s\n", explain(err))
+	fmt.Fprintf(s.err, "postern: %s\n", term.CleanText(explain(err)))
 	return code
 }
