@@ -22,6 +22,9 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(holdDiskEnv); dir != "" {
+		os.Exit(holdDisk(dir))
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "postern-e2e-")
 		if err != nil {
@@ -58,6 +61,7 @@ type postern struct {
 	exited chan struct{}
 	code   int
 	env    []string
+	data   string // the data directory, where it is not data/
 
 	ingest, admin string // base URLs
 	log           *logBuffer
@@ -113,7 +117,15 @@ func (p *postern) configure(config string) {
 }
 
 func (p *postern) args(args ...string) []string {
-	return append(args, "--config", filepath.Join(p.dir, "postern.yaml"), "--data", filepath.Join(p.dir, "data"))
+	return append(args, "--config", filepath.Join(p.dir, "postern.yaml"), "--data", p.dataDir())
+}
+
+// dataDir is where the spool is.
+func (p *postern) dataDir() string {
+	if p.data != "" {
+		return p.data
+	}
+	return filepath.Join(p.dir, "data")
 }
 
 // launch starts the process without waiting for anything.
@@ -283,6 +295,35 @@ func (p *postern) waitState(id, state string, limit time.Duration) event {
 		return e.State == state
 	})
 	return e
+}
+
+// waiting is how many events are neither delivered nor dead letters.
+func (p *postern) waiting() int {
+	p.t.Helper()
+	var s struct {
+		Pending       int
+		AwaitingRetry int `json:"awaiting_retry"`
+		InFlight      int `json:"in_flight"`
+	}
+	p.api("GET", "status", "", &s)
+	return s.Pending + s.AwaitingRetry + s.InFlight
+}
+
+// settled waits until every event is delivered or a dead letter.
+func (p *postern) settled(limit time.Duration) {
+	p.t.Helper()
+	p.eventually(limit, "every event to be delivered or a dead letter", func() bool { return p.waiting() == 0 })
+}
+
+// probe is the status of one of the probes.
+func (p *postern) probe(path string) int {
+	p.t.Helper()
+	resp, err := client.Get(p.admin + path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
 }
 
 // metric sums the samples of one metric whose line contains every one of the given parts.
