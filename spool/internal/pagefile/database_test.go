@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"go.etcd.io/bbolt"
@@ -53,7 +54,7 @@ func (c contents) add(bucket [][]byte, key, value []byte) {
 func (d database) build(t testing.TB) (string, contents) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.db")
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: d.pageSize, NoFreelistSync: d.noFreelistSync, NoSync: true})
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{PageSize: d.pageSize, NoFreelistSync: d.noFreelistSync, NoSync: true, NoGrowSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,6 +154,29 @@ func collectBucket(b *bbolt.Bucket, names [][]byte, all contents) error {
 
 // image reads a built database into memory, where tests damage it, without the pages that bbolt has not used yet.
 func (d database) image(t testing.TB) ([]byte, contents) {
+	t.Helper()
+	images.Lock()
+	defer images.Unlock()
+	made, ok := images.made[d]
+	if !ok {
+		made.data, made.all = d.makeImage(t)
+		images.made[d] = made
+	}
+	return bytes.Clone(made.data), maps.Clone(made.all)
+}
+
+// images keeps what was built for the tests that follow; the mutex guards all of it.
+var images = struct {
+	sync.Mutex
+	made map[database]madeImage
+}{made: map[database]madeImage{}}
+
+type madeImage struct {
+	data []byte
+	all  contents
+}
+
+func (d database) makeImage(t testing.TB) ([]byte, contents) {
 	t.Helper()
 	path, all := d.build(t)
 	data, err := os.ReadFile(path)

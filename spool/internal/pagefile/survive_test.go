@@ -126,7 +126,7 @@ func judge(t testing.TB, data []byte) error {
 }
 
 func TestRandomDamage(t *testing.T) {
-	const seeds = 100
+	const seeds = 200 / raceDivisor
 	for name, d := range databases() {
 		t.Run(name, func(t *testing.T) {
 			image, _ := d.image(t)

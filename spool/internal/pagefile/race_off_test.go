@@ -1,0 +1,5 @@
+//go:build !race
+
+package pagefile
+
+const raceDivisor = 1
