@@ -82,7 +82,9 @@ func (t *txn) retry(ev *Event, before progress) error {
 		t.del(layout.Dead, key)
 	} else {
 		t.del(layout.Due, layout.DueKey(row.id, before.NextAttempt, ev.Seq))
+		t.delDeadline(ev, before.Since)
 	}
+	t.putDeadline(ev, now)
 	row.count(state, -1, size)
 	row.count(stateOf(&after), 1, size)
 	t.put(layout.Progress, key, encodeProgress(&after))
@@ -136,6 +138,7 @@ func (t *txn) drop(id string, seq uint64) error {
 		t.del(layout.Dead, key)
 	} else {
 		t.del(layout.Due, layout.DueKey(row.id, p.NextAttempt, seq))
+		t.delDeadline(ev, p.Since)
 	}
 	row.count(state, -1, eventBytes(rec))
 	t.del(layout.Events, key)

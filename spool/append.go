@@ -148,6 +148,7 @@ func (op *appendOp) store(t *txn) {
 	t.put(layout.Events, key, op.rec)
 	t.put(layout.Due, layout.DueKey(row.id, p.NextAttempt, ev.Seq), nothing)
 	t.put(layout.IDs, layout.PackID(ev.ID), key)
+	t.putDeadline(ev, p.Since)
 	t.remember(op)
 	t.outbox(ev, &p, OutboxRow{State: StatePending, NextAttempt: p.NextAttempt})
 	op.result = AppendResult{ID: ev.ID, Endpoint: ev.Endpoint, State: StatePending}

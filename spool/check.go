@@ -204,6 +204,9 @@ func (c *checker) waiting(ev *Event, p *progress, rec []byte) {
 		return
 	}
 	c.due++
+	if at, ok := deadline(ev, p.Since); ok && c.b[layout.Expiry].Get(layout.ExpiryKey(at, ev.Seq)) == nil {
+		c.problem("event %d has a TTL and never expires", ev.Seq)
+	}
 	if c.b[layout.Due].Get(layout.DueKey(row.id, p.NextAttempt, ev.Seq)) == nil {
 		c.problem("event %d waits and is never due", ev.Seq)
 	}

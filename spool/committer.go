@@ -221,10 +221,18 @@ func (s *Spool) commit(ops []operation) error {
 			op.settle(c.errs[i])
 		}
 	}
+	s.tellCommitted(t)
+	return nil
+}
+
+// tellCommitted hands on what a commit brought.
+func (s *Spool) tellCommitted(t *txn) {
 	if s.cfg.Committed != nil && len(t.hints) > 0 {
 		s.cfg.Committed(t.hints)
 	}
-	return nil
+	if s.cfg.Expired != nil && len(t.expired) > 0 {
+		s.cfg.Expired(t.expired)
+	}
 }
 
 func (t *txn) run(ops []operation, errs []error) error {
@@ -264,6 +272,13 @@ func (s *Spool) afterTxn(t *txn, err error) {
 	s.leases.remove(t.reserved...)
 	if err == nil || visible {
 		s.publish(t)
+	}
+	if visible {
+		// What those who were refused sent is there all the same, and due: somebody has to look.
+		for i := range t.hints {
+			t.hints[i].Lease = nil
+		}
+		s.tellCommitted(t)
 	}
 	if err == nil {
 		s.leases.remove(t.ended...)

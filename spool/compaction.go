@@ -21,12 +21,14 @@ import (
 const (
 	// compactMin is the size below which a file is not worth the trouble.
 	compactMin = 16 * mib
-	// compactQuiet is how long nothing must have been written for a file to be copied that is only half empty.
+	// compactQuiet is how long nothing must have been written for a file to be copied for the sake of a fifth.
 	compactQuiet = 2 * time.Second
 	// compactAgain is the wait after a copy that failed.
 	compactAgain = time.Minute
 	// lastRoundKeys is how few keys must be left for the committer to stop.
 	lastRoundKeys = 2000
+	// maxRest bounds the rest after each piece of a copy: a slow disk must not make it endless.
+	maxRest = 100 * time.Millisecond
 	// maxChangedKeys bounds the memory of a copy that cannot keep up.
 	maxChangedKeys = 500_000
 )
@@ -74,13 +76,16 @@ func (s *Spool) considerCompaction(now time.Time) {
 		return
 	}
 	file, used := s.store.allocated, s.store.space.used()
-	quiet := now.Sub(c.lastWrite) >= compactQuiet
-	if file < compactMin || used > file/4 && (!quiet || used > file/2) {
+	room := used + s.room.reserve // about what the copy will have
+	most := file / 3
+	if now.Sub(c.lastWrite) >= compactQuiet {
+		most = file / 5 * 4
+	}
+	if file < compactMin || room > most {
 		return
 	}
-	room := used + used/8 + s.room.reserve
 	free, err := disk.FreeBytes(s.dir.path)
-	if file+room > s.cfg.MaxBytes || err == nil && free < uint64(2*room) {
+	if file+room > s.cfg.MaxBytes || err == nil && free < uint64(2*room+maxReserve) {
 		return
 	}
 	c.current = &compactor{
@@ -218,10 +223,22 @@ func (c *compactor) copyAll(from *bolt.Tx) (err error) {
 	if c.db, err = createCopy(c.path, c.maxSize); err != nil {
 		return err
 	}
-	if err := copySpool(from, c.db, func(int64) error { return c.stopped() }); err != nil {
+	w := bulkWriter{db: c.db, committed: c.rest}
+	if err := copySpool(from, &w, func(int64) error { return c.stopped() }); err != nil {
 		return err
 	}
 	return c.db.Sync()
+}
+
+// rest keeps the copy from taking the disk from the commits that go on beside it: a piece is flushed at once, instead of
+// everything at the end, and then as much time passes as the piece took.
+func (c *compactor) rest(took time.Duration) error {
+	start := time.Now()
+	if err := c.db.Sync(); err != nil {
+		return err
+	}
+	time.Sleep(min(took+time.Since(start), maxRest))
+	return c.stopped()
 }
 
 // copyKeys copies the present state of single rows.

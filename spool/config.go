@@ -32,6 +32,9 @@ type Config struct {
 	// Committed is called by the committer after each commit, in order: it must not block. Nil: no leases are handed out
 	// but by Lease.
 	Committed func([]Committed)
+	// Expired is told of events whose TTL passed while they waited, after the commit that made them dead letters. They are
+	// not leased: there is nothing to end. It is called by the committer and must not block. May be nil.
+	Expired func([]*Lease)
 	// ObserveCommit is told how long each commit took. May be nil.
 	ObserveCommit func(time.Duration)
 }

@@ -3,6 +3,7 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -35,8 +36,7 @@ func createCopy(path string, maxSize int64) (*bolt.DB, error) {
 }
 
 // copySpool copies every row; progress is told the bytes copied and ends the copy with its error.
-func copySpool(from *bolt.Tx, to *bolt.DB, progress func(bytes int64) error) error {
-	w := bulkWriter{db: to}
+func copySpool(from *bolt.Tx, w *bulkWriter, progress func(bytes int64) error) error {
 	for id := range layout.NumBuckets {
 		err := from.Bucket(id.Name()).ForEach(func(k, v []byte) error {
 			if err := w.put(id, k, v); err != nil {
@@ -57,6 +57,9 @@ type bulkWriter struct {
 	tx    *bolt.Tx
 	rows  int
 	bytes int
+	begun time.Time
+	// committed, where not nil, is told after each transaction how long it took.
+	committed func(took time.Duration) error
 }
 
 const (
@@ -75,7 +78,7 @@ func (w *bulkWriter) bucket(id layout.Bucket) (*bolt.Bucket, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.tx = tx
+		w.tx, w.begun = tx, time.Now()
 	}
 	b := w.tx.Bucket(id.Name())
 	if f := fillPercent[id]; f > 0 {
@@ -120,5 +123,8 @@ func (w *bulkWriter) close() error {
 	}
 	tx := w.tx
 	w.tx, w.rows, w.bytes = nil, 0, 0
-	return tx.Commit()
+	if err := tx.Commit(); err != nil || w.committed == nil {
+		return err
+	}
+	return w.committed(time.Since(w.begun))
 }

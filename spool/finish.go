@@ -121,6 +121,7 @@ func (m *move) leave() *endpointRow {
 	row.count(stateOf(m.before), -1, eventBytes(m.rec))
 	m.t.del(layout.Progress, m.key)
 	m.t.del(layout.Due, layout.DueKey(row.id, m.due, m.ev.Seq))
+	m.t.delDeadline(m.ev, m.before.Since)
 	return row
 }
 

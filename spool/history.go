@@ -149,7 +149,7 @@ func (op sweepOp) apply(t *txn) error {
 	t.expireSummaries()
 	t.expireDead()
 	t.expireEndpoints()
-	return nil
+	return t.expireEvents()
 }
 
 // expireKeys forgets the keys whose window has passed, and the oldest where there are too many.

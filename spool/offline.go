@@ -91,7 +91,7 @@ func (d *directory) compactInto(from *bolt.DB, progress func(done, total int64))
 	err = guarded(func() error {
 		return from.View(func(tx *bolt.Tx) error {
 			var done int64
-			return copySpool(tx, to, func(n int64) error {
+			return copySpool(tx, &bulkWriter{db: to}, func(n int64) error {
 				if done += n; progress != nil {
 					progress(min(done, tx.Size()), tx.Size())
 				}

@@ -63,7 +63,7 @@ func (r *rebuilder) begin(tx *bolt.Tx) error {
 			return err
 		}
 	}
-	for _, id := range []layout.Bucket{layout.Due, layout.IDs} {
+	for _, id := range []layout.Bucket{layout.Due, layout.IDs, layout.Expiry} {
 		if err := tx.DeleteBucket(id.Name()); err != nil {
 			return err
 		}
@@ -176,6 +176,11 @@ func (r *rebuilder) event(tx *bolt.Tx, seq uint64, v []byte) error {
 		p = stored
 	}
 	row.count(stateOf(&p), 1, eventBytes(v))
+	if at, ok := deadline(ev, p.Since); ok {
+		if err := tx.Bucket(layout.Expiry.Name()).Put(layout.ExpiryKey(at, seq), nothing); err != nil {
+			return err
+		}
+	}
 	return tx.Bucket(layout.Due.Name()).Put(layout.DueKey(row.id, p.NextAttempt, seq), nothing)
 }
 

@@ -155,7 +155,7 @@ func (v *salvager) sure(e pagefile.Entry) bool {
 		return true
 	}
 	id, ok := layout.ByName(e.Bucket[0])
-	if !ok || id == layout.Due || id == layout.IDs || id == layout.IdemQueue {
+	if !ok || id == layout.Due || id == layout.IDs || id == layout.Expiry || id == layout.IdemQueue {
 		return true // indexes are made anew
 	}
 	if id == layout.Meta && string(e.Key) == string(layout.KeyFormat) && len(e.Value) == 1 && e.Value[0] > layout.Format {

@@ -25,6 +25,7 @@ type txn struct {
 	fresh    []*Lease                // handed out with the commit
 	hints    []Committed
 	ended    []uint64 // leases that end with the commit
+	expired  []*Lease // events whose TTL passed while they waited
 	reserved []uint64 // events that nobody may lease until the transaction has ended
 	pendedAt uint64   // lowest sequence number that became pending again; 0: none
 	room     *room

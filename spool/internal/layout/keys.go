@@ -45,6 +45,20 @@ func ParseDueKey(key []byte) (endpoint uint32, due time.Time, seq uint64, ok boo
 	return binary.BigEndian.Uint32(key), due, binary.BigEndian.Uint64(key[12:]), true
 }
 
+// ExpiryKey sorts by the time at which an event's TTL passes.
+func ExpiryKey(at time.Time, seq uint64) []byte {
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, 16), Micros(at))
+	return binary.BigEndian.AppendUint64(key, seq)
+}
+
+// ParseExpiryKey is the reverse of ExpiryKey.
+func ParseExpiryKey(key []byte) (at time.Time, seq uint64, ok bool) {
+	if len(key) != 16 {
+		return time.Time{}, 0, false
+	}
+	return FromMicros(binary.BigEndian.Uint64(key)), binary.BigEndian.Uint64(key[8:]), true
+}
+
 // Micros maps a time to the number that keys and records hold: microseconds since 1970, and 0 for the zero time and for
 // everything before 1970.
 func Micros(t time.Time) uint64 {

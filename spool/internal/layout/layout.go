@@ -13,7 +13,7 @@ const Format = 1
 type Bucket uint8
 
 // The buckets. Records stand in Events, Progress, Dead, Done, Idem, Outbox, Endpoints, State and Minutes;
-// Due, IDs and IdemQueue are indexes that can be rebuilt from them.
+// Due, IDs, IdemQueue and Expiry are indexes that can be rebuilt from them.
 const (
 	Events    Bucket = iota // seq -> the immutable event
 	Progress                // seq -> what changes, once an event has been tried or touched by a person
@@ -27,6 +27,7 @@ const (
 	Endpoints               // name -> ID and counts
 	State                   // name -> the limiter's state
 	Minutes                 // minute -> counts of that minute
+	Expiry                  // time | seq -> nothing, for events with a TTL
 	Aside                   // seq -> a record that could not be decoded
 	Meta                    // format, instance, counters
 	NumBuckets
@@ -34,7 +35,7 @@ const (
 
 var names = [NumBuckets]string{
 	"events", "progress", "due", "ids", "dead", "done", "idem", "idemq", "outbox", "endpoints", "state",
-	"minutes", "aside", "meta",
+	"minutes", "expiry", "aside", "meta",
 }
 
 // Name returns the bucket's name in the file.
