@@ -91,6 +91,7 @@ func (a *app) spoolConfig() spool.Config {
 		DeliveredRetention: s.DeliveredRetention, DeadLetterRetention: s.DeadLetterRetention,
 		Outbox: a.cfg.Sync.DSN != "", Logger: a.log, ObserveCommit: a.metrics.Commit,
 		Committed: func(batch []spool.Committed) { a.scheduler.Committed(batch) },
+		Expired:   a.expired,
 	}
 }
 
