@@ -20,14 +20,6 @@ func expiring(t *testing.T, now *time.Time) (*rig, *[]string) {
 	return r, &given
 }
 
-// sweepNow does what the committer does every second, and waits for it.
-func (r *rig) sweepNow() {
-	r.t.Helper()
-	if err := r.do(func(t *txn) error { return sweepOp{r.Spool}.apply(t) }); err != nil {
-		r.t.Fatal(err)
-	}
-}
-
 func TestTTLPassesWithoutALease(t *testing.T) {
 	now := time.Now().Truncate(time.Microsecond).UTC()
 	r, given := expiring(t, &now)
