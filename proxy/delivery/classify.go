@@ -41,10 +41,21 @@ func failed(ctx context.Context, a *attempt, err error) {
 		a.result.Cut = true
 	}
 	class := classify(ctx, a.wire, err)
-	a.fail(class)
 	a.result.Unsent = unsent(a.wire, class)
 	a.result.Stale = class == retry.Connection && a.wire.stale()
 	a.result.Sampled = class == retry.Timeout
+	if class == retry.Connection && alerted(err) {
+		class = retry.TLS // which is known now, and says nothing about what had left by then
+	}
+	a.fail(class)
+}
+
+// alerted tells whether the receiver ended the connection by a TLS alert. In TLS 1.3 a client certificate that is
+// missing or refused is only told after the handshake (RFC 8446, section 4.4.2.4); crypto/tls has no type of its own
+// for it.
+func alerted(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "remote error"
 }
 
 // unsent tells whether it is certain that no byte left. A transport that is not traced leaves it open.

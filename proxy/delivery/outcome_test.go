@@ -152,6 +152,7 @@ func TestUntracedTransports(t *testing.T) {
 		{&net.DNSError{}, retry.DNS, true},
 		{&net.OpError{Op: "dial", Err: errors.New("refused")}, retry.Connect, true},
 		{&net.OpError{Op: "read", Err: errors.New("reset")}, retry.Connection, false},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, retry.TLS, false},
 		{errors.New("what"), retry.Connection, false},
 	} {
 		e := newEndpoint(t)
