@@ -276,13 +276,42 @@ func (p *postern) api(method, path, body string, out any) int {
 
 // event is one event as the API shows it.
 type event struct {
-	ID       string
-	State    string
-	Attempts []struct {
+	ID           string
+	Endpoint     string
+	State        string
+	Method       string
+	URL          string
+	AttemptCount int    `json:"attempt_count"`
+	Charged      int    `json:"charged_attempts"`
+	DeadReason   string `json:"dead_reason"`
+	Attempts     []struct {
 		Number     int
-		StatusCode int `json:"status_code"`
+		StartedAt  time.Time `json:"started_at"`
+		DurationMs float64   `json:"duration_ms"`
+		StatusCode int       `json:"status_code"`
 		Error      string
 	}
+
+	// What follows shows with reveal=1 alone.
+	Target       string
+	Headers      []struct{ Name, Value string }
+	Body         string
+	BodyEncoding string `json:"body_encoding"`
+	Answer       struct {
+		StatusCode int `json:"status_code"`
+		Location   string
+		Body       string
+	}
+}
+
+// reveal shows one event whole.
+func (p *postern) reveal(id string) event {
+	p.t.Helper()
+	var e event
+	if code := p.api("GET", "events/"+id+"?reveal=1", "", &e); code != 200 {
+		p.t.Fatalf("reveal %s: status %d", id, code)
+	}
+	return e
 }
 
 // waitState waits until an event is in this state.
@@ -378,6 +407,21 @@ func (p *postern) eventually(limit time.Duration, what string, ok func() bool) {
 		}
 		<-tick.C
 	}
+}
+
+// get is the body of a page of the admin listener.
+func (p *postern) get(path string) string {
+	p.t.Helper()
+	resp, err := client.Get(p.admin + path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(b)
 }
 
 // freeAddr finds a port that is free now.

@@ -36,6 +36,7 @@ type reply struct {
 	Hang   bool          // never answer
 	Close  bool          // close the connection without an answer
 	Raw    string        // written as it is, then the connection is closed
+	Hold   bool          // with Raw: the connection stays open, and nothing more comes
 }
 
 // receiver is the partner's side: a raw TCP server.
@@ -46,6 +47,7 @@ type receiver struct {
 	got    []request
 	answer func(n int, r request) reply
 	conns  map[net.Conn]bool
+	cut    int // of the first connection: this many bytes of a body are read, then it is closed
 	opened int
 	most   int
 	change chan struct{}
@@ -134,6 +136,13 @@ func (r *receiver) serve(c net.Conn, conn int) {
 		if err != nil {
 			return
 		}
+		r.mu.Lock()
+		cut := r.cut
+		r.mu.Unlock()
+		if conn == 1 && cut > 0 {
+			io.CopyN(io.Discard, req.Body, int64(cut))
+			return
+		}
 		body, err := io.ReadAll(req.Body)
 		if err != nil {
 			return
@@ -176,6 +185,9 @@ func (r *receiver) respond(c net.Conn, req *http.Request, got request) bool {
 	}
 	if a.Raw != "" {
 		io.WriteString(c, a.Raw)
+		if a.Hold {
+			<-r.closed
+		}
 		return false
 	}
 	if a.Status == 0 {
