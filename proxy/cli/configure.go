@@ -13,6 +13,11 @@ type configCmd struct {
 	Show  configShowCmd  `cmd:"" help:"Print the configuration in force, secrets hidden."`
 }
 
+// Help is shown under the command's usage.
+func (configCmd) Help() string {
+	return "Example:\n\n    postern config check --config postern.yaml\n    postern config show"
+}
+
 type configCheckCmd struct{ configFlags }
 
 // Help is shown under the command's usage.

@@ -16,6 +16,11 @@ type deadLettersCmd struct {
 	Purge   lettersPurgeCmd   `cmd:"" help:"Drop dead letters for good."`
 }
 
+// Help is shown under the command's usage.
+func (deadLettersCmd) Help() string {
+	return "Example:\n\n    postern dead-letters analyze\n    postern dead-letters replay --endpoint partner-a --rate 20"
+}
+
 // letterFilter selects dead letters; without any of it all of them are meant.
 type letterFilter struct {
 	Endpoint string `placeholder:"NAME" help:"Only this endpoint: a configured name or an origin."`

@@ -17,6 +17,11 @@ type endpointsCmd struct {
 	Reset  endpointsResetCmd  `cmd:"" help:"Close an endpoint's breaker."`
 }
 
+// Help is shown under the command's usage.
+func (endpointsCmd) Help() string {
+	return "Example:\n\n    postern endpoints\n    postern endpoints show partner-a"
+}
+
 type endpointsListCmd struct {
 	adminFlags
 	jsonFlag

@@ -18,6 +18,11 @@ type eventsCmd struct {
 	Delete eventsDeleteCmd `cmd:"" help:"Drop events for good."`
 }
 
+// Help is shown under the command's usage.
+func (eventsCmd) Help() string {
+	return "Example:\n\n    postern events --state failed\n    postern events show evt_0197c2d4-8f3a-7cc0-9d0e-2b5a0f3c9a11"
+}
+
 type eventsListCmd struct {
 	adminFlags
 	jsonFlag

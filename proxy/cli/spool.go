@@ -14,6 +14,9 @@ type spoolCmd struct {
 	Salvage spoolSalvageCmd `cmd:"" help:"Make a new spool of what can be read of a damaged one."`
 }
 
+// Help is shown under the command's usage.
+func (spoolCmd) Help() string { return "Example:\n\n    postern spool check --data ./postern-data" }
+
 // spoolFlags name the spool. All three commands need it to themselves.
 type spoolFlags struct {
 	Config string `short:"c" placeholder:"FILE" fromenv:"POSTERN_CONFIG" group:"config" help:"Configuration file that says where the spool is (spool.dir)."`
