@@ -1,0 +1,206 @@
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patientRetries keeps a failed event waiting for as long as a test looks at it.
+const patientRetries = "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 2, base_delay: 1h, max_delay: 1h } }\n"
+
+// Retry by a person: now, with the same ID, numbers that go on, and a budget that begins anew; whatever the event waits for.
+func TestRetryByHand(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, script(status(500)))
+	p := startPostern(t, patientRetries)
+	failed := p.accept("POST", "/"+r.url("/failed"), "body", "Postern-Event-Id: mine")
+	p.waitState(failed, "failed", 5*time.Second)
+	if code := p.api("POST", "events/"+failed+"/retry", "", nil); code >= 300 {
+		t.Fatalf("retry: status %d", code)
+	}
+	q := r.wait(2, 5*time.Second)[1]
+	if q.eventID() != "mine" || q.Header.Get("Postern-Attempt") != "2" || string(q.Body) != "body" {
+		t.Errorf("retried as %s attempt %s with body %q", q.eventID(), q.Header.Get("Postern-Attempt"), q.Body)
+	}
+	e := p.waitState(failed, "failed", 5*time.Second)
+	if e.AttemptCount != 2 || e.Charged != 1 { // the budget of two began anew with this attempt
+		t.Errorf("after a retry by hand: %d attempts, %d charged; want 2 and 1", e.AttemptCount, e.Charged)
+	}
+
+	pending := p.accept("POST", "/"+r.url("/pending"), "x", "Postern-Delay: 1h")
+	p.api("POST", "events/"+pending+"/retry", "", nil)
+	r.wait(3, 5*time.Second)
+
+	dead := p.accept("POST", "/"+r.url("/dead"), "x", "Postern-Max-Attempts: 1", "Postern-Ttl: 1h")
+	p.waitState(dead, "dead_letter", 5*time.Second)
+	r.setAnswer(nil)
+	p.api("POST", "events/"+dead+"/retry", "", nil)
+	if e := p.waitState(dead, "delivered", 5*time.Second); len(e.Attempts) != 2 || e.Attempts[1].Number != 2 {
+		t.Errorf("a dead letter retried: %+v", e.Attempts)
+	}
+	if code := p.api("POST", "events/"+dead+"/retry", "", nil); code != 409 {
+		t.Errorf("retry of a delivered event: status %d, want 409", code)
+	}
+	if code := p.api("POST", "events/nobody/retry", "", nil); code != 404 {
+		t.Errorf("retry of no event: status %d, want 404", code)
+	}
+}
+
+func TestDeleteEvents(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, script(status(500)))
+	p := startPostern(t, patientRetries)
+	waiting := p.accept("POST", "/"+r.url("/"), "x", "Postern-Delay: 1h")
+	failed := p.accept("POST", "/"+r.url("/"), "x")
+	p.waitState(failed, "failed", 5*time.Second)
+	dead := p.accept("POST", "/"+r.url("/"), "x", "Postern-Max-Attempts: 1")
+	p.waitState(dead, "dead_letter", 5*time.Second)
+	for _, id := range []string{waiting, failed, dead} {
+		if code := p.api("DELETE", "events/"+id, "", nil); code >= 300 {
+			t.Errorf("delete: status %d", code)
+		}
+		if code := p.api("GET", "events/"+id, "", nil); code != 404 {
+			t.Errorf("a deleted event: status %d, want 404", code)
+		}
+	}
+	if n := p.waiting() + int(p.metric("postern_events", `state="dead_letter"`)); n != 0 {
+		t.Errorf("%d events are left", n)
+	}
+	// A running attempt is not pulled from under its receiver.
+	hanging := newReceiver(t, script(reply{Hang: true}))
+	busy := p.accept("POST", "/"+hanging.url("/"), "x")
+	hanging.wait(1, 5*time.Second)
+	if code := p.api("DELETE", "events/"+busy, "", nil); code != 409 {
+		t.Errorf("delete in flight: status %d, want 409", code)
+	}
+	if e := p.waitState(busy, "in_flight", 2*time.Second); e.AttemptCount != 0 {
+		t.Errorf("in flight with %d attempts", e.AttemptCount)
+	}
+}
+
+// Lists: by state and endpoint, newest first, page by page; nothing twice and nothing lost.
+func TestEventLists(t *testing.T) {
+	t.Parallel()
+	r, bad := newReceiver(t, nil), newReceiver(t, script(status(400)))
+	p := startPostern(t, fast)
+	want := map[string]bool{}
+	for i := range 25 {
+		want[p.accept("POST", "/"+r.url("/x?i="+fmt.Sprint(i)), "x", "Postern-Delay: 1h")] = true
+	}
+	p.waitState(p.accept("POST", "/"+bad.url("/"), "x"), "dead_letter", 5*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+	seen, cursor, pages := map[string]bool{}, "", 0
+	for {
+		var page struct {
+			Events []event
+			Next   string `json:"next_cursor"`
+		}
+		p.api("GET", "events?state=pending&limit=10&cursor="+url.QueryEscape(cursor), "", &page)
+		for _, e := range page.Events {
+			if seen[e.ID] || !want[e.ID] || e.State != "pending" || e.Endpoint != "http://"+r.addr() || e.URL != "http://"+r.addr() {
+				t.Errorf("in the list: %+v", e)
+			}
+			seen[e.ID] = true
+		}
+		pages++
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	if len(seen) != 25 || pages != 3 {
+		t.Errorf("%d events on %d pages, want 25 on 3", len(seen), pages)
+	}
+	for query, n := range map[string]int{
+		"state=dead_letter": 1, "state=delivered": 1, "state=failed": 0, "endpoint=http://" + r.addr(): 26, "endpoint=HTTP://" + bad.addr() + "/": 1,
+		"endpoint=http://nobody.example": 0, "limit=1000": 27,
+	} {
+		var page struct{ Events []event }
+		if code := p.api("GET", "events?"+query, "", &page); code != 200 || len(page.Events) != n {
+			t.Errorf("%s: status %d, %d events, want %d", query, code, len(page.Events), n)
+		}
+	}
+	for _, query := range []string{"state=lost", "limit=0", "limit=x", "limit=1001", "cursor=made-up", "what=1"} {
+		if code := p.api("GET", "events?"+query, "", nil); code != 400 {
+			t.Errorf("%s: status %d, want 400", query, code)
+		}
+	}
+}
+
+// The words and types of GET status and GET events/{id} are what dashboards are written against.
+func TestShapesOfTheAPI(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, script(status(503), status(200)))
+	p := startPostern(t, fast)
+	var empty map[string]any
+	p.api("GET", "status", "", &empty)
+	if v, ok := empty["oldest_pending"]; !ok || v != nil {
+		t.Errorf("oldest_pending of an empty spool: %v", v)
+	}
+	id := p.accept("PUT", "/"+r.url("/path?q=1"), "body", "X-One: 1")
+	p.waitState(id, "delivered", 5*time.Second)
+	p.accept("POST", "/"+r.url("/"), "x", "Postern-Delay: 1h")
+	var got map[string]any
+	p.api("GET", "status", "", &got)
+	for key, want := range map[string]any{"pending": 1.0, "awaiting_retry": 0.0, "in_flight": 0.0, "dead_letter": 0.0, "delivered_last_hour": 1.0, "failed_last_hour": 1.0} {
+		if got[key] != want {
+			t.Errorf("status %s: %v, want %v", key, got[key], want)
+		}
+	}
+	if at, err := time.Parse(time.RFC3339, fmt.Sprint(got["oldest_pending"])); err != nil || time.Since(at).Abs() > time.Minute {
+		t.Errorf("oldest_pending: %v", got["oldest_pending"])
+	}
+	if n, ok := got["spool_bytes"].(float64); !ok || n <= 0 {
+		t.Errorf("spool_bytes: %v", got["spool_bytes"])
+	}
+	if n, ok := got["avg_delivery_ms_last_hour"].(float64); !ok || n <= 0 || n > 1000 {
+		t.Errorf("avg_delivery_ms_last_hour: %v", got["avg_delivery_ms_last_hour"])
+	}
+	var e map[string]any
+	p.api("GET", "events/"+id, "", &e)
+	attempts, _ := e["attempts"].([]any)
+	if len(attempts) != 2 || e["method"] != "PUT" {
+		t.Fatalf("event: %v", e)
+	}
+	first, second := attempts[0].(map[string]any), attempts[1].(map[string]any)
+	if first["number"] != 1.0 || first["status_code"] != 503.0 || first["error"] != "http_503" || second["status_code"] != 200.0 || second["error"] != nil {
+		t.Errorf("attempts: %v", attempts)
+	}
+	if _, err := time.Parse(time.RFC3339, fmt.Sprint(first["started_at"])); err != nil {
+		t.Errorf("started_at: %v", err)
+	}
+	if ms, ok := first["duration_ms"].(float64); !ok || ms <= 0 || ms > 1000 {
+		t.Errorf("duration_ms: %v", first["duration_ms"])
+	}
+	for _, key := range []string{"target", "headers", "body", "answer"} {
+		if _, shown := e[key]; shown {
+			t.Errorf("%s shows without reveal", key)
+		}
+	}
+}
+
+func TestRevealShowsTheRequest(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, nil)
+	p := startPostern(t, fast)
+	target := r.url("/path?q=SECRET")
+	text := p.reveal(p.accept("POST", "/"+target, "body", "X-One: 1", "X-Two: a", "X-Two: b", "Postern-Delay: 1h"))
+	if text.Target != target || text.Body != "body" || text.BodyEncoding != "utf-8" {
+		t.Errorf("revealed: %+v", text)
+	}
+	var twos []string
+	for _, h := range text.Headers {
+		if strings.EqualFold(h.Name, "X-Two") {
+			twos = append(twos, h.Value)
+		}
+	}
+	if fmt.Sprint(twos) != "[a b]" {
+		t.Errorf("headers: %+v", text.Headers)
+	}
+	bytes := p.reveal(p.accept("POST", "/"+target, "\xff\xfe\x00", "Postern-Delay: 1h"))
+	if bytes.Body != "//4A" || bytes.BodyEncoding != "base64" {
+		t.Errorf("bytes: %q as %s", bytes.Body, bytes.BodyEncoding)
+	}
+}
