@@ -171,7 +171,8 @@ func (e endpointSide) List() []admin.EndpointView {
 func (e endpointSide) Get(name string) (admin.EndpointView, bool) {
 	running, ok := e.a.scheduler.Endpoint(name)
 	_, configured := e.a.book.config().Endpoint(name)
-	if !ok && !configured && e.a.spool.Counts(name).Endpoint == "" {
+	counts := e.a.spool.Counts(name)
+	if !ok && !configured && counts.Pending+counts.Failed+counts.DeadLetter == 0 {
 		return admin.EndpointView{}, false
 	}
 	return e.view(name, running), true

@@ -254,3 +254,31 @@ func write(t *testing.T, text string) string {
 	}
 	return path
 }
+
+func TestUnknownEndpointIsNotThere(t *testing.T) {
+	cfg := load(t, "listen: 127.0.0.1:0\nadmin: { listen: 127.0.0.1:0 }\nspool: { dir: "+t.TempDir()+" }\n"+twoEndpoints)
+	a := &app{log: quiet(), level: new(slog.LevelVar)}
+	if err := a.build(cfg); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { a.scheduler.Run(); close(ended) }()
+	defer func() {
+		a.scheduler.Stop(t.Context())
+		<-ended
+		if err := a.abandon(); err != nil {
+			t.Error(err)
+		}
+	}()
+	_, err := a.spool.Append(t.Context(), &spool.Event{
+		ID: "e", Endpoint: "https://c.example", Target: "https://c.example/", Method: "GET", AcceptedAt: time.Now(), NotBefore: time.Now().Add(time.Hour),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"a": true, "https://c.example": true, "nobody": false, "https://d.example": false} {
+		if _, ok := (endpointSide{a}).Get(name); ok != want {
+			t.Errorf("%s is there: %v, want %v", name, ok, want)
+		}
+	}
+}
