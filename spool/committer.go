@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // tickEvery is how often the committer looks after what nobody asks for: retention, room, compaction.
@@ -115,21 +113,33 @@ func (s *Spool) refuse(ops []operation, err error) {
 // commitBatch commits a batch, without what does not last if need be.
 func (s *Spool) commitBatch(b *batch) {
 	defer close(b.done)
-	ops := b.ops
-	for len(ops) > 0 {
-		err := s.commit(ops)
-		if err == nil {
-			ops = s.wantRoom()
-			continue
-		}
-		s.refuse(ops, s.refusal(ops, err))
-		if len(s.committer.kept) > 0 {
-			err = s.commitKept() // alone they may fit, or the disk was only unwell for a moment
-		}
-		if err != nil && (len(s.committer.kept) > 0 || !isNoSpace(err)) {
-			s.fail(err)
-		}
+	for ops := b.ops; len(ops) > 0; ops = s.wantRoom() {
+		s.commitOrSplit(ops)
+	}
+}
+
+// commitOrSplit commits operations; where they do not fit together, in halves. What fails in the end is refused or kept.
+func (s *Spool) commitOrSplit(ops []operation) {
+	if s.failing() {
+		s.refuse(ops, ErrUnwritable)
 		return
+	}
+	err := s.commit(ops)
+	if err == nil {
+		return
+	}
+	if isNoSpace(err) && len(ops) > 1 {
+		half := len(ops) / 2
+		s.commitOrSplit(ops[:half])
+		s.commitOrSplit(ops[half:])
+		return
+	}
+	s.refuse(ops, s.refusal(ops, err))
+	if len(s.committer.kept) > 0 {
+		err = s.commitKept() // alone they may fit, or the disk was only unwell for a moment
+	}
+	if err != nil && (len(s.committer.kept) > 0 || !isNoSpace(err)) {
+		s.fail(err)
 	}
 }
 
@@ -190,102 +200,5 @@ func (s *Spool) setWritable(ok bool, cause error) {
 	default:
 		s.cfg.Logger.Error("the spool cannot be written: new events are refused and nothing is sent until it can; "+
 			"check the disk under spool.dir", slog.Any("error", cause))
-	}
-}
-
-// errNothing ends a transaction that has nothing to write.
-var errNothing = errors.New("nothing to write")
-
-// commit runs the operations in one transaction. After an error none of them is settled.
-func (s *Spool) commit(ops []operation) error {
-	start := time.Now()
-	c := &s.committer
-	c.errs = append(c.errs[:0], make([]error, len(ops))...)
-	var t *txn
-	err := s.store.update(func(tx *bolt.Tx) error {
-		t = s.newTxn(tx)
-		return t.run(ops, c.errs)
-	})
-	if errors.Is(err, errNothing) {
-		err = nil
-	} else if err == nil {
-		s.compaction.lastWrite = time.Now()
-		s.cfg.ObserveCommit(time.Since(start))
-	}
-	s.afterTxn(t, err)
-	if err != nil {
-		return err
-	}
-	for i, op := range ops {
-		if !errors.Is(c.errs[i], errDropFirst) {
-			op.settle(c.errs[i])
-		}
-	}
-	s.tellCommitted(t)
-	return nil
-}
-
-// tellCommitted hands on what a commit brought.
-func (s *Spool) tellCommitted(t *txn) {
-	if s.cfg.Committed != nil && len(t.hints) > 0 {
-		s.cfg.Committed(t.hints)
-	}
-	if s.cfg.Expired != nil && len(t.expired) > 0 {
-		s.cfg.Expired(t.expired)
-	}
-}
-
-func (t *txn) run(ops []operation, errs []error) error {
-	for i, op := range ops {
-		errs[i] = t.applyOne(op)
-		if t.err != nil {
-			return t.err
-		}
-	}
-	t.limitHistory(len(ops))
-	if err := t.flush(); err != nil {
-		return err
-	}
-	if !t.dirty {
-		return errNothing
-	}
-	if err := t.s.notClean(); err != nil {
-		return err
-	}
-	// From the commit on a reader sees these events as due: they must be out by then.
-	t.s.leases.add(t.fresh)
-	return nil
-}
-
-// afterTxn moves memory to where the disk is.
-func (s *Spool) afterTxn(t *txn, err error) {
-	if t == nil {
-		return
-	}
-	var ce *commitError
-	visible := errors.As(err, &ce) && ce.visible
-	if err != nil {
-		for _, l := range t.fresh {
-			s.leases.remove(l.Event.Seq)
-		}
-	}
-	s.leases.remove(t.reserved...)
-	if err == nil || visible {
-		s.publish(t)
-	}
-	if visible {
-		// What those who were refused sent is there all the same, and due: somebody has to look.
-		for i := range t.hints {
-			t.hints[i].Lease = nil
-		}
-		s.tellCommitted(t)
-	}
-	if err == nil {
-		s.leases.remove(t.ended...)
-		s.deferred = t.deferred
-	}
-	if merr := s.store.guard(s.store.measure); merr == nil {
-		s.room.recheck()
-		s.noteSpace()
 	}
 }

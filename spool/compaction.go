@@ -2,7 +2,6 @@ package spool
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -206,58 +205,4 @@ func (s *Spool) stopCompaction() {
 		<-s.compaction.ready
 		s.dropCompaction(errStopped)
 	}
-}
-
-// errStopped ends a round that is no longer wanted.
-var errStopped = errors.New("stopped")
-
-func (c *compactor) stopped() error {
-	if c.stop.Load() {
-		return errStopped
-	}
-	return nil
-}
-
-// copyAll is the first round.
-func (c *compactor) copyAll(from *bolt.Tx) (err error) {
-	if c.db, err = createCopy(c.path, c.maxSize); err != nil {
-		return err
-	}
-	w := bulkWriter{db: c.db, committed: c.rest}
-	if err := copySpool(from, &w, func(int64) error { return c.stopped() }); err != nil {
-		return err
-	}
-	return c.db.Sync()
-}
-
-// rest keeps the copy from taking the disk from the commits that go on beside it: a piece is flushed at once, instead of
-// everything at the end, and then as much time passes as the piece took.
-func (c *compactor) rest(took time.Duration) error {
-	start := time.Now()
-	if err := c.db.Sync(); err != nil {
-		return err
-	}
-	time.Sleep(min(took+time.Since(start), maxRest))
-	return c.stopped()
-}
-
-// copyKeys copies the present state of single rows.
-func (c *compactor) copyKeys(from *bolt.Tx, keys map[rowKey]struct{}) error {
-	w := bulkWriter{db: c.db}
-	for rk := range keys {
-		if err := c.stopped(); err != nil {
-			return errors.Join(err, w.close())
-		}
-		value := from.Bucket(rk.bucket.Name()).Get([]byte(rk.key))
-		var err error
-		if value == nil {
-			err = w.del(rk.bucket, []byte(rk.key))
-		} else {
-			err = w.put(rk.bucket, []byte(rk.key), value)
-		}
-		if err != nil {
-			return errors.Join(fmt.Errorf("copy a row of %s: %w", rk.bucket, err), w.close())
-		}
-	}
-	return w.close()
 }

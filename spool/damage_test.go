@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -242,13 +244,19 @@ func TestNewerFormat(t *testing.T) {
 }
 
 func TestInUse(t *testing.T) {
-	r := newRig(t)
-	if _, err := Open(r.cfg); !errors.Is(err, ErrInUse) {
-		t.Errorf("a second open: %v", err)
-	}
-	if _, err := Check(r.cfg.Dir); !errors.Is(err, ErrInUse) {
-		t.Errorf("check: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) { // so that the wait for the lock takes no time
+		r := newRig(t)
+		start := time.Now()
+		if _, err := Open(r.cfg); !errors.Is(err, ErrInUse) {
+			t.Errorf("a second open: %v", err)
+		}
+		if waited := time.Since(start); waited < time.Second || waited > 5*time.Second {
+			t.Errorf("gave up after %v", waited)
+		}
+		if _, err := Check(r.cfg.Dir); !errors.Is(err, ErrInUse) {
+			t.Errorf("check: %v", err)
+		}
+	})
 }
 
 func TestModes(t *testing.T) {

@@ -99,20 +99,20 @@ func (s *Spool) Lease(endpoint string, now time.Time, max int, maxBytes int64) (
 	if row == nil || max <= 0 {
 		return nil, time.Time{}, nil
 	}
-	picks, next, end, tx, err := s.pickDue(row.id, leaseLimit{now: now, max: max, maxBytes: maxBytes})
+	tx, end, chosen, err := s.pickDue(row.id, leaseLimit{now: now, max: max, maxBytes: maxBytes})
 	if err != nil {
 		return nil, time.Time{}, err
 	}
 	defer end()
 	err = s.store.guard(func() error {
-		leases = s.readPicks(tx, picks)
+		leases = s.readPicks(tx, chosen.picks)
 		return nil
 	})
 	if err != nil {
-		s.releasePicks(picks)
+		s.releasePicks(chosen.picks)
 		return nil, time.Time{}, err
 	}
-	return leases, next, nil
+	return leases, chosen.next, nil
 }
 
 type leaseLimit struct {
@@ -121,27 +121,33 @@ type leaseLimit struct {
 	maxBytes int64
 }
 
+// choice is what was reserved, and when the first event that remains is due.
+type choice struct {
+	picks []pick
+	next  time.Time
+}
+
 // pickDue chooses and reserves. The transaction begins while the table is locked: what has left the table is then
 // certainly gone from the index that the transaction sees.
-func (s *Spool) pickDue(id uint32, limit leaseLimit) (picks []pick, next time.Time, end func(), tx *bolt.Tx, err error) {
+func (s *Spool) pickDue(id uint32, limit leaseLimit) (tx *bolt.Tx, end func(), chosen choice, err error) {
 	s.leases.mu.Lock()
 	defer s.leases.mu.Unlock()
 	tx, end, err = s.store.begin()
 	if err != nil {
-		return nil, next, nil, nil, err
+		return nil, nil, choice{}, err
 	}
 	err = s.store.guard(func() error {
-		picks, next = s.scanDue(tx, id, limit)
+		chosen.picks, chosen.next = s.scanDue(tx, id, limit)
 		return nil
 	})
 	if err != nil {
 		end()
-		return nil, next, nil, nil, err
+		return nil, nil, choice{}, err
 	}
-	for _, p := range picks {
+	for _, p := range chosen.picks {
 		s.leases.held[p.seq] = &heldLease{lease: p.lease}
 	}
-	return picks, next, end, tx, nil
+	return tx, end, chosen, nil
 }
 
 // scanDue runs with the lease table locked.

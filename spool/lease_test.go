@@ -77,7 +77,7 @@ func TestNobodyGetsAnEventTwice(t *testing.T) {
 	}
 	r.open()
 	r.store.cur.db.NoSync = true
-	const n = 2000
+	const n = 800
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {

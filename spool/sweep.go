@@ -1,0 +1,118 @@
+package spool
+
+import (
+	"encoding/binary"
+
+	"postern/spool/internal/layout"
+)
+
+// sweep remembers where the passes over old rows stand.
+type sweep struct {
+	done, dead uint64
+}
+
+// sweepOp removes what has outlived its retention, a little at a time.
+type sweepOp struct{ s *Spool }
+
+func (op sweepOp) settle(error)  {}
+func (op sweepOp) size() int     { return 0 }
+func (op sweepOp) lasting() bool { return false }
+
+func (op sweepOp) apply(t *txn) error {
+	t.expireKeys()
+	t.expireSummaries()
+	t.expireDead()
+	t.expireEndpoints()
+	return t.expireEvents()
+}
+
+// expireKeys forgets the keys whose window has passed, and the oldest where there are too many.
+func (t *txn) expireKeys() {
+	limit := t.s.cfg.dedupeLimit()
+	var keys [][]byte
+	c := t.bucket(layout.IdemQueue).Cursor()
+	over := t.counters.idemBytes
+	for k, _ := c.First(); len(k) > 8 && len(keys) < 8*sweepDrops; k, _ = c.Next() {
+		at := layout.FromMicros(binary.BigEndian.Uint64(k))
+		if t.now.Sub(at) < t.s.cfg.DedupeWindow && over <= limit {
+			break
+		}
+		over -= 200 // about what one key takes
+		keys = append(keys, append([]byte(nil), k...))
+	}
+	for _, k := range keys {
+		at, hash := layout.FromMicros(binary.BigEndian.Uint64(k)), k[8:]
+		entry, err := decodeIdem(t.get(layout.Idem, hash))
+		if err != nil || entry.at.Equal(at) {
+			t.forget(hash)
+		}
+		t.del(layout.IdemQueue, k)
+	}
+}
+
+// scanFrom looks at up to sweepRows rows from a place on and returns those that are to go, and where to go on.
+func (t *txn) scanFrom(id layout.Bucket, from uint64, old func(seq uint64, v []byte) bool) (seqs []uint64, next uint64) {
+	c := t.bucket(id).Cursor()
+	n := 0
+	for k, v := c.Seek(layout.SeqKey(from)); k != nil; k, v = c.Next() {
+		seq, ok := layout.Seq(k)
+		if n++; n > sweepRows || len(seqs) >= sweepDrops {
+			return seqs, seq
+		}
+		if ok && old(seq, v) {
+			seqs = append(seqs, seq)
+		}
+	}
+	return seqs, 0
+}
+
+func (t *txn) expireSummaries() {
+	keep := t.s.cfg.DeliveredRetention
+	seqs, next := t.scanFrom(layout.Done, t.s.sweep.done, func(seq uint64, v []byte) bool {
+		sum, err := decodeSummary(seq, v)
+		return err != nil || t.now.Sub(sum.deliveredAt) >= keep
+	})
+	t.s.sweep.done = next
+	for _, seq := range seqs {
+		t.dropSummary(seq, t.get(layout.Done, layout.SeqKey(seq)))
+	}
+}
+
+func (t *txn) expireDead() {
+	keep := t.s.cfg.DeadLetterRetention
+	seqs, next := t.scanFrom(layout.Dead, t.s.sweep.dead, func(seq uint64, v []byte) bool {
+		dl, err := decodeDead(seq, v)
+		return err == nil && t.now.Sub(dl.DeadAt) >= keep
+	})
+	t.s.sweep.dead = next
+	for _, seq := range seqs {
+		t.expireOne(seq)
+	}
+}
+
+func (t *txn) expireOne(seq uint64) {
+	key := layout.SeqKey(seq)
+	dl, err := decodeDead(seq, t.get(layout.Dead, key))
+	if err != nil || !t.s.leases.reserve(seq) {
+		return
+	}
+	t.reserved = append(t.reserved, seq)
+	if rec := t.get(layout.Events, key); rec != nil {
+		t.endpoint(dl.event.Endpoint).count(StateDeadLetter, -1, eventBytes(rec))
+		t.del(layout.Events, key)
+	}
+	t.del(layout.Dead, key)
+	t.del(layout.IDs, layout.PackID(dl.event.ID))
+}
+
+// expireEndpoints forgets the endpoints that nothing refers to any more.
+func (t *txn) expireEndpoints() {
+	n := 0
+	for name, row := range t.s.endpointRows() {
+		if _, touched := t.rows[name]; touched || row.live() || t.now.Sub(row.usedAt) < endpointIdle || n >= sweepDrops {
+			continue
+		}
+		t.rows[name], t.dirty = nil, true
+		n++
+	}
+}
