@@ -111,7 +111,13 @@ func startPostern(t testing.TB, config string) *postern {
 func (p *postern) configure(config string) {
 	p.t.Helper()
 	head := fmt.Sprintf("listen: %s\nadmin: { listen: %s }\n", strings.TrimPrefix(p.ingest, "http://"), strings.TrimPrefix(p.admin, "http://"))
-	if err := os.WriteFile(filepath.Join(p.dir, "postern.yaml"), []byte(head+config), 0o600); err != nil {
+	p.writeConfig(head + config)
+}
+
+// writeConfig writes all of the configuration file.
+func (p *postern) writeConfig(config string) {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, "postern.yaml"), []byte(config), 0o600); err != nil {
 		p.t.Fatal(err)
 	}
 }

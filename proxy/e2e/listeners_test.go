@@ -1,0 +1,209 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// call makes one request of a listener that is not the usual one: a socket, or one with a token.
+func call(t *testing.T, c *http.Client, method, url string, headers ...string) int {
+	t.Helper()
+	req, err := http.NewRequest(method, url, strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		if name == "Host" {
+			req.Host = value
+		}
+		req.Header.Set(name, value)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode
+}
+
+func overSocket(t *testing.T, path string) *http.Client {
+	t.Helper()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
+}
+
+// Both listeners on sockets, with any Host; a socket that a kill left behind is no obstacle.
+func TestUnixSockets(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, nil)
+	dir, err := os.MkdirTemp("", "pst") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	in, admin := filepath.Join(dir, "in.sock"), filepath.Join(dir, "admin.sock")
+	p := newPostern(t, "")
+	p.writeConfig(fmt.Sprintf("listen: unix:%s\nadmin: { listen: \"unix:%s\" }\n", in, admin) + fast)
+	ingest, api := overSocket(t, in), overSocket(t, admin)
+	for range 2 {
+		p.launch()
+		p.eventually(10*time.Second, "the sockets to answer", func() bool {
+			resp, err := api.Get("http://any.example/readyz")
+			if err != nil {
+				return false
+			}
+			resp.Body.Close()
+			return resp.StatusCode == 200
+		})
+		if code := call(t, ingest, "POST", "http://any.example/", "Postern-Url: "+r.url("/x")); code != 202 {
+			t.Errorf("ingest over a socket: status %d", code)
+		}
+		info, err := os.Stat(in)
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("the socket: %v, %v", info, err)
+		}
+		if _, stderr, code := p.run("healthcheck", "--admin", "unix:"+admin); code != 0 {
+			t.Errorf("healthcheck over a socket: exit code %d: %s", code, stderr)
+		}
+		if stdout, stderr, code := p.run("send", "--ingest", "unix:"+in, r.url("/sent")); code != 0 {
+			t.Errorf("send over a socket: exit code %d: %s%s", code, stdout, stderr)
+		}
+		p.kill()
+	}
+}
+
+// A listener that is not loopback demands a token; it takes any Host then. The application's own Authorization passes.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, nil)
+	p := newPostern(t, "")
+	_, inPort, _ := strings.Cut(strings.TrimPrefix(p.ingest, "http://"), ":")
+	_, adminPort, _ := strings.Cut(strings.TrimPrefix(p.admin, "http://"), ":")
+	listeners := fmt.Sprintf("listen: 0.0.0.0:%s\nadmin: { listen: \"0.0.0.0:%s\"%%s }\n", inPort, adminPort)
+	p.writeConfig(fmt.Sprintf(listeners, "") + fast)
+	if code, text := failing(t, p, 5*time.Second); code != 2 || !strings.Contains(text, "token_file") {
+		t.Errorf("without token_file: exit code %d: %s", code, text)
+	}
+	token := filepath.Join(p.dir, "token")
+	writeToken := func(tokens string) {
+		if err := os.WriteFile(token, []byte(tokens), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeToken("old\n")
+	p.writeConfig(fmt.Sprintf(listeners, ", token_file: token") + "token_file: token\n" + fast)
+	p.launch()
+	p.eventually(10*time.Second, "the admin listener to answer", func() bool {
+		resp, err := client.Get(p.admin + "/readyz")
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return true
+	})
+	target := p.ingest + "/" + r.url("/x")
+	for name, c := range map[string]struct {
+		url, header string
+		want        int
+	}{
+		"ingest without":         {target, "X: y", 401},
+		"ingest with another":    {target, "Postern-Token: older", 401},
+		"ingest, wrong header":   {target, "Authorization: Bearer old", 401},
+		"ingest with it":         {target, "Postern-Token: old", 202},
+		"admin without":          {p.admin + "/api/v1/status", "X: y", 401},
+		"admin, metrics without": {p.admin + "/metrics", "X: y", 401},
+		"admin with it":          {p.admin + "/api/v1/status", "Authorization: Bearer old", 200},
+	} {
+		method := "POST"
+		if strings.HasPrefix(c.url, p.admin) {
+			method = "GET"
+		}
+		if got := call(t, client, method, c.url, c.header, "Host: any.example"); got != c.want {
+			t.Errorf("%s: status %d, want %d", name, got, c.want)
+		}
+	}
+	if code := call(t, client, "POST", target, "Postern-Token: old", "Authorization: Bearer app"); code != 202 {
+		t.Fatalf("status %d", code)
+	}
+	for _, q := range r.wait(2, 5*time.Second) {
+		if q.Header.Get("Postern-Token") != "" {
+			t.Error("the token was passed on")
+		}
+	}
+	if q := r.requests()[1]; q.Header.Get("Authorization") != "Bearer app" {
+		t.Errorf("Authorization %q", q.Header.Get("Authorization"))
+	}
+	// Rotation without a restart: both, then the new one alone.
+	writeToken("new\nold\n")
+	p.eventually(5*time.Second, "the new token to open", func() bool { return call(t, client, "POST", target, "Postern-Token: new") == 202 })
+	if code := call(t, client, "POST", target, "Postern-Token: old"); code != 202 {
+		t.Errorf("the old token beside the new one: status %d", code)
+	}
+	writeToken("new\n")
+	p.eventually(5*time.Second, "the old token to stop opening", func() bool { return call(t, client, "POST", target, "Postern-Token: old") == 401 })
+	if strings.Contains(p.log.String(), "Bearer") {
+		t.Error("the log shows a credential")
+	}
+}
+
+// probes.listen shows the three pages and nothing else, to any Host.
+func TestProbesListener(t *testing.T) {
+	t.Parallel()
+	addr := freeAddr(t)
+	startPostern(t, fast+"probes: { listen: \""+addr+"\" }\n")
+	for path, want := range map[string]int{
+		"/healthz": 200, "/readyz": 200, "/metrics": 200, "/": 404, "/api/v1/status": 404, "/api/v1/events": 404, "/api/v1/dead-letters/purge": 404,
+	} {
+		if got := call(t, client, "GET", "http://"+addr+path, "Host: pod.example"); got != want {
+			t.Errorf("%s: status %d, want %d", path, got, want)
+		}
+	}
+	if got := call(t, client, "POST", "http://"+addr+"/api/v1/dead-letters/purge"); got != 404 && got != 405 {
+		t.Errorf("purge on the probes listener: status %d", got)
+	}
+}
+
+// Clients that send slowly, or nothing, or half a request, take nothing from the others and spool nothing.
+func TestSlowClients(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, nil)
+	p := startPostern(t, fast)
+	for range 50 {
+		for _, begin := range []string{"", "POST /", "POST /" + r.url("/slow") + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf"} {
+			c, err := net.Dial("tcp", strings.TrimPrefix(p.ingest, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			io.WriteString(c, begin)
+		}
+	}
+	for range 20 {
+		p.accept("POST", "/"+r.url("/quick"), "x")
+	}
+	for _, q := range r.wait(20, 5*time.Second) {
+		if !strings.HasPrefix(q.Line, "POST /quick ") {
+			t.Errorf("half a request was sent on: %s", q.Line)
+		}
+	}
+	p.settled(5 * time.Second)
+	if got := p.metric("postern_accepted_total"); got != 20 {
+		t.Errorf("%v events were accepted, want 20", got)
+	}
+	if code := p.stop(15 * time.Second); code != 0 {
+		t.Errorf("exit code %d with slow clients", code)
+	}
+}
