@@ -88,6 +88,9 @@ func (s *Spool) afterTxn(t *txn, err error) {
 		s.publish(t)
 	}
 	if visible {
+		s.hintOnly(t.hints)
+	}
+	if visible {
 		// What those who were refused sent is there all the same, and due: somebody has to look.
 		for i := range t.hints {
 			t.hints[i].Lease = nil
@@ -102,4 +105,16 @@ func (s *Spool) afterTxn(t *txn, err error) {
 		s.room.recheck()
 		s.noteSpace()
 	}
+}
+
+// hintOnly tells of events that are in the spool after a commit that failed: they are there to be leased, and nobody has
+// them yet.
+func (s *Spool) hintOnly(hints []Committed) {
+	if s.cfg.Committed == nil || len(hints) == 0 {
+		return
+	}
+	for i := range hints {
+		hints[i].Lease = nil
+	}
+	s.cfg.Committed(hints)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"postern/spool/internal/layout"
@@ -225,5 +226,55 @@ func TestLostCounts(t *testing.T) {
 	}
 	if n := len(r.drain(endpointA)); n != 15 {
 		t.Errorf("%d delivered", n)
+	}
+}
+
+// TestCloseGivesUp: a disk that never comes back holds up Close no longer than its context lasts.
+func TestCloseGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		r.append(event("a", endpointA, "x"))
+		l := r.lease(endpointA, 1)[0]
+		f := breakDisk(r.Spool)
+		f.fail.Store(true)
+		done := make(chan error, 1)
+		res := delivered(l)
+		res.Done = func(err error) { done <- err }
+		r.Finish(l, res)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		start := time.Now()
+		_ = r.Close(ctx) // its last commit fails as well
+		if took := time.Since(start); took < 4*time.Second || took > 6*time.Second {
+			t.Errorf("closed after %v", took)
+		}
+		r.mustBe(<-done, ErrClosed)
+		r.open()
+		if got := r.lease(endpointA, 1); len(got) != 1 {
+			t.Errorf("the event whose result is lost: %+v", got)
+		}
+	})
+}
+
+// TestTooManyKeys: remembered keys never fill the spool.
+func TestTooManyKeys(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.MaxBytes, c.MaxEventBytes = 2*mib, 1000 })
+	r.store.cur.db.NoSync = true
+	for i := range 2500 {
+		ev := event(fmt.Sprint(i), endpointA, "x")
+		ev.IdempotencyKey = fmt.Sprint(i)
+		r.append(ev)
+		if i%500 == 499 {
+			r.drain(endpointA)
+			r.sweepNow()
+		}
+	}
+	if n, limit := r.counters.idemBytes, r.cfg.dedupeLimit(); n > limit || n < limit/2 {
+		t.Errorf("%d bytes of keys, at most %d", n, limit)
+	}
+	ev := event("again", endpointA, "x")
+	ev.IdempotencyKey = "2499"
+	if res := r.append(ev); !res.Duplicate {
+		t.Error("the newest key is forgotten")
 	}
 }

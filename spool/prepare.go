@@ -11,9 +11,9 @@ import (
 	"postern/spool/internal/pagefile"
 )
 
-// prepare leaves a file that bbolt can be trusted with, or none. lost counts what a salvage could not read.
+// prepare leaves a file that bbolt can be trusted with, or none.
 func (d *directory) prepare(cfg Config) error {
-	if err := d.remove(compactName, salvageName, compactName+".lock", salvageName+".lock"); err != nil {
+	if err := d.remove(compactName, salvageName); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
 	fault, err := d.inspect(context.Background())

@@ -150,7 +150,7 @@ func (s *Spool) lastCommits() {
 	s.stopCompaction()
 	for {
 		s.work()
-		if !s.failing() || s.gaveUp() {
+		if !s.failing() || s.gaveUp() || s.store.damaged.Load() {
 			break
 		}
 		select {

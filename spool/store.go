@@ -156,7 +156,11 @@ func (st *store) begin() (tx *bolt.Tx, end func(), err error) {
 		return nil, nil, errDamaged
 	}
 	g := st.acquire()
-	if tx, err = g.db.Begin(false); err != nil {
+	err = st.guard(func() (err error) {
+		tx, err = g.db.Begin(false)
+		return err
+	})
+	if err != nil {
 		st.release(g)
 		return nil, nil, err
 	}

@@ -9,6 +9,7 @@ import (
 // sweep remembers where the passes over old rows stand.
 type sweep struct {
 	done, dead uint64
+	warned     bool // that keys are forgotten before their time
 }
 
 // sweepOp removes what has outlived its retention, a little at a time.
@@ -30,15 +31,26 @@ func (op sweepOp) apply(t *txn) error {
 func (t *txn) expireKeys() {
 	limit := t.s.cfg.dedupeLimit()
 	var keys [][]byte
+	early := false
 	c := t.bucket(layout.IdemQueue).Cursor()
 	over := t.counters.idemBytes
 	for k, _ := c.First(); len(k) > 8 && len(keys) < 8*sweepDrops; k, _ = c.Next() {
 		at := layout.FromMicros(binary.BigEndian.Uint64(k))
-		if t.now.Sub(at) < t.s.cfg.DedupeWindow && over <= limit {
-			break
+		if t.now.Sub(at) < t.s.cfg.DedupeWindow {
+			if over <= limit {
+				break
+			}
+			early = true
 		}
-		over -= 200 // about what one key takes
+		if rec := t.get(layout.Idem, k[8:]); rec != nil {
+			over -= idemBytes(rec)
+		}
 		keys = append(keys, append([]byte(nil), k...))
+	}
+	if early && !t.s.sweep.warned {
+		t.s.sweep.warned = true
+		t.s.cfg.Logger.Warn("more idempotency keys arrive than an eighth of spool.max_bytes can remember for " +
+			"spool.dedupe_window: the oldest are forgotten early")
 	}
 	for _, k := range keys {
 		at, hash := layout.FromMicros(binary.BigEndian.Uint64(k)), k[8:]
