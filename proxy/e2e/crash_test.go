@@ -11,6 +11,7 @@ import (
 // Nothing wakes it: an event whose process was killed is delivered after the next start without new traffic, and its
 // attempt numbers go on.
 func TestKilledAfterTheFirstAttempt(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, script(status(500), status(200)))
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { base_delay: 1s, max_delay: 1s } }\n")
 	id := p.accept("POST", "/"+r.url("/"), "x")
@@ -30,6 +31,7 @@ func TestKilledAfterTheFirstAttempt(t *testing.T) {
 // SIGKILL at random moments under traffic: what got a 202 is delivered at least once, with its own ID; what was never
 // acknowledged is delivered at most as often as it was sent.
 func TestKilledAtRandomMoments(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast)
 	seed := uint64(time.Now().UnixNano())
@@ -89,6 +91,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 }
 
 func TestStopWhileTheReceiverIsDown(t *testing.T) {
+	t.Parallel()
 	addr := freeAddr(t)
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 50, base_delay: 200ms, max_delay: 500ms }, "+patient+" }\n")
 	for range 50 {
@@ -109,6 +112,7 @@ func TestStopWhileTheReceiverIsDown(t *testing.T) {
 
 // A deploy: what is on its way when the signal comes is finished, and nothing is sent twice.
 func TestStopWaitsForRunningAttempts(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, script(reply{After: 300 * time.Millisecond}))
 	p := startPostern(t, fast)
 	for range 20 {
@@ -132,6 +136,7 @@ func TestStopWaitsForRunningAttempts(t *testing.T) {
 
 // An attempt that the stop cuts is not recorded, and its number is used again.
 func TestCutAttemptIsNotCharged(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, script(reply{Hang: true}, status(200)))
 	p := startPostern(t, "shutdown_grace: 200ms\ntargets: { allow_private: true }\ndefaults: { timeout: 30s }\n")
 	id := p.accept("POST", "/"+r.url("/"), "x")
@@ -149,6 +154,7 @@ func TestCutAttemptIsNotCharged(t *testing.T) {
 }
 
 func TestShutdownDelayKeepsTheDoorOpen(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast+"shutdown_delay: 2s\n")
 	p.signal(15)

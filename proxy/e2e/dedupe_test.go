@@ -23,6 +23,7 @@ func (a answer) acceptance(t *testing.T) acceptance {
 }
 
 func TestDuplicates(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast)
 	for _, key := range []string{"Idempotency-Key: order-1", "Postern-Event-Id: order:1"} {
@@ -54,6 +55,7 @@ func TestDuplicates(t *testing.T) {
 }
 
 func TestDuplicatesAtOnce(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast)
 	var wg sync.WaitGroup
@@ -78,6 +80,7 @@ func TestDuplicatesAtOnce(t *testing.T) {
 }
 
 func TestEventIDOfAnotherEndpoint(t *testing.T) {
+	t.Parallel()
 	a, b := newReceiver(t, nil), newReceiver(t, nil)
 	p := startPostern(t, fast)
 	p.accept("POST", "/"+a.url("/"), "x", "Postern-Event-Id: mine")
@@ -88,6 +91,7 @@ func TestEventIDOfAnotherEndpoint(t *testing.T) {
 }
 
 func TestWait(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, func(_ int, q request) reply {
 		switch q.Header.Get("X-Case") {
 		case "slow":
@@ -119,6 +123,7 @@ func TestWait(t *testing.T) {
 }
 
 func TestDelayAndTTL(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast)
 	start := time.Now()
@@ -139,6 +144,7 @@ func TestDelayAndTTL(t *testing.T) {
 
 // An endpoint that is stopped must not keep an event beyond its time to live.
 func TestTTLWhilePaused(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
 	if code := p.api("POST", "endpoints/partner/pause", "", nil); code >= 300 {

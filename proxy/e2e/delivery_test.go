@@ -13,6 +13,7 @@ import (
 )
 
 func TestOutcomes(t *testing.T) {
+	t.Parallel()
 	other := newReceiver(t, nil)
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { timeout: 1s, retry: { max_attempts: 2, base_delay: 1ms, max_delay: 1ms } }\n")
 	for _, c := range []struct {
@@ -73,6 +74,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 func TestNetworkFailures(t *testing.T) {
+	t.Parallel()
 	p := startPostern(t, fast)
 	addr := freeAddr(t)
 	id := p.accept("POST", "/http://"+addr+"/later", "x")
@@ -97,6 +99,7 @@ func TestNetworkFailures(t *testing.T) {
 
 // net/http sends a request again by itself when a kept-alive connection breaks. Each request must be an attempt.
 func TestNoSilentSecondSend(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	perConn := map[int]int{}
 	r := newReceiver(t, func(_ int, q request) reply {
@@ -124,6 +127,7 @@ func TestNoSilentSecondSend(t *testing.T) {
 }
 
 func TestBodyRules(t *testing.T) {
+	t.Parallel()
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	w.Write([]byte("1"))
@@ -146,6 +150,7 @@ func TestBodyRules(t *testing.T) {
 }
 
 func TestGonePausesANamedEndpoint(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, script(status(410), status(200)))
 	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
 	p.waitState(p.accept("POST", "/to/partner", "1"), "dead_letter", 5*time.Second)
@@ -208,6 +213,7 @@ func TestManyHangingEndpointsLeaveRoom(t *testing.T) {
 }
 
 func TestSocketsStayWithinConcurrency(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, func(int, request) reply { return reply{Status: 503, Body: strings.Repeat("x", 8<<10)} })
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { concurrency: 8, retry: { base_delay: 1ms, max_delay: 5ms }, breaker: { failure_threshold: 100000, slow_failure_threshold: 100000 } }\n")
 	flood(t, p, 200, "/"+r.url("/"))

@@ -14,6 +14,7 @@ import (
 // What goes in comes out: cases of the field, each named by what somebody's system did to it.
 
 func TestBodyBytes(t *testing.T) {
+	t.Parallel()
 	bodies := map[string]string{
 		"odd JSON":   "{ \"a\" :1,\"a\":2 , \"n\":9223372036854775807, \"u\":\"\\u0026\"}\r\n",
 		"not text":   "\xff\xfe\x00",
@@ -57,6 +58,7 @@ var targets = []string{
 }
 
 func TestTargetBytesByEachWay(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner-a, url: %q }\n", "http://"+r.addr()))
 	ways := map[string]func(tail string){
@@ -118,6 +120,7 @@ func rawRequest(t *testing.T, p *postern, raw string) (*http.Response, string) {
 }
 
 func TestFormBodiesSteerNothing(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast)
 	const body = "a=1&url=http://evil&b=%zz"
@@ -131,6 +134,7 @@ func TestFormBodiesSteerNothing(t *testing.T) {
 }
 
 func TestEmptyPostAndGet(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, func(_ int, q request) reply {
 		if q.Header.Get("Transfer-Encoding") != "" || strings.Contains(string(q.Raw), "chunked") {
 			return status(411)
@@ -153,6 +157,7 @@ func TestEmptyPostAndGet(t *testing.T) {
 }
 
 func TestHeadersPassOrStay(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast)
 	raw := "POST /" + r.url("/h") + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n" +
@@ -185,6 +190,7 @@ func TestHeadersPassOrStay(t *testing.T) {
 }
 
 func TestUserAgentWhereNoneWasSent(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast)
 	rawRequest(t, p, "GET /"+r.url("/ua")+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -194,6 +200,7 @@ func TestUserAgentWhereNoneWasSent(t *testing.T) {
 }
 
 func TestUserInfoBecomesBasicAuthorization(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast)
 	p.accept("GET", "/http://us%20er:p%3Aw@"+r.addr()+"/x", "")

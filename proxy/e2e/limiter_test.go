@@ -65,6 +65,7 @@ func TestThrottledEndpointIsNotBroken(t *testing.T) {
 }
 
 func TestBreakerChargesNobodyWhileOpen(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, func(n int, _ request) reply {
 		if n <= 3 {
 			return status(500)
@@ -117,6 +118,7 @@ endpoints:
 
 // Whatever a probe ends in, the next one follows and traffic comes back.
 func TestNoProbeIsLost(t *testing.T) {
+	t.Parallel()
 	for name, probe := range map[string]reply{
 		"404":     status(404),
 		"reset":   {Close: true},
@@ -145,6 +147,7 @@ defaults:
 }
 
 func TestNeighboursOnOneHost(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, func(_ int, q request) reply {
 		if q.Line == "POST /dead HTTP/1.1" {
 			return status(500)

@@ -10,6 +10,7 @@ import (
 
 // Every refusal of the contract's table: problem+json, and nothing spooled.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast+"spool: { max_event_bytes: 1KiB }\nendpoints:\n  - { name: known, url: "+r.url("/")+" }\n")
 	to := "/" + r.url("/x")
@@ -93,6 +94,7 @@ func checkProblem(t *testing.T, a answer, want int, says string) {
 }
 
 func TestPrivateTargetsAreRefused(t *testing.T) {
+	t.Parallel()
 	canary := newReceiver(t, nil)
 	p := startPostern(t, "")
 	for _, host := range []string{
@@ -109,6 +111,7 @@ func TestPrivateTargetsAreRefused(t *testing.T) {
 }
 
 func TestNamedEndpointMayBePrivateButNotMetadata(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fmt.Sprintf("endpoints:\n  - { name: inner, url: %q }\n  - { name: meta, url: \"http://169.254.169.254/\" }\n", r.url("/in")))
 	p.accept("POST", "/to/inner", "x")

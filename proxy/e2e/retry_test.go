@@ -8,6 +8,7 @@ import (
 )
 
 func TestRetryAfter(t *testing.T) {
+	t.Parallel()
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { base_delay: 20ms, max_delay: 50ms, max_retry_after: 2s } }\n")
 	const imf, rfc850 = "Mon, 02 Jan 2006 15:04:05 GMT", "Monday, 02-Jan-06 15:04:05 GMT"
 	for name, c := range map[string]struct {
@@ -55,6 +56,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestAttemptsEnd(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, script(status(500)))
 	named := newReceiver(t, script(status(500)))
 	p := startPostern(t, `
@@ -76,6 +78,7 @@ endpoints:
 }
 
 func TestManyAttempts(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, script(status(500)))
 	p := startPostern(t, `
 targets: { allow_private: true }
@@ -93,6 +96,7 @@ defaults:
 }
 
 func TestConfigurationReachesWaitingEvents(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	wrong := newReceiver(t, script(status(500)))
 	const conf = fast + "endpoints:\n  - { name: partner, url: %q }\n"

@@ -24,6 +24,7 @@ func failing(t *testing.T, p *postern, limit time.Duration) (int, string) {
 }
 
 func TestSpoolInUse(t *testing.T) {
+	t.Parallel()
 	p := startPostern(t, fast)
 	second := newPostern(t, fast)
 	os.RemoveAll(filepath.Join(second.dir, "data"))
@@ -42,6 +43,7 @@ func TestSpoolInUse(t *testing.T) {
 }
 
 func TestPortInUse(t *testing.T) {
+	t.Parallel()
 	p := startPostern(t, fast)
 	second := newPostern(t, fast)
 	second.ingest = p.ingest
@@ -53,6 +55,7 @@ func TestPortInUse(t *testing.T) {
 }
 
 func TestDataDirectoryCannotBeUsed(t *testing.T) {
+	t.Parallel()
 	p := newPostern(t, fast)
 	if err := os.WriteFile(filepath.Join(p.dir, "data"), []byte("a file"), 0o600); err != nil {
 		t.Fatal(err)
@@ -63,6 +66,7 @@ func TestDataDirectoryCannotBeUsed(t *testing.T) {
 }
 
 func TestBadConfigurationExits2(t *testing.T) {
+	t.Parallel()
 	p := newPostern(t, "concurency: 3\n")
 	code, text := failing(t, p, 5*time.Second)
 	if code != 2 || !strings.Contains(text, "postern.yaml:3") || !strings.Contains(text, "concurrency") {
@@ -71,6 +75,7 @@ func TestBadConfigurationExits2(t *testing.T) {
 }
 
 func TestFilesArePrivate(t *testing.T) {
+	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast)
 	p.accept("POST", "/"+r.url("/"), "x")
@@ -104,6 +109,7 @@ var damage = map[string]struct {
 }
 
 func TestDamagedSpool(t *testing.T) {
+	t.Parallel()
 	for name, d := range damage {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,6 +142,7 @@ func TestDamagedSpool(t *testing.T) {
 
 // A file that is whole and somebody else's is not ours to move away.
 func TestFileOfAnotherProgram(t *testing.T) {
+	t.Parallel()
 	p := newPostern(t, fast)
 	file := filepath.Join(p.dir, "data", "spool.db")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -154,6 +161,7 @@ func TestFileOfAnotherProgram(t *testing.T) {
 }
 
 func TestOneBadRecord(t *testing.T) {
+	t.Parallel()
 	addr := freeAddr(t)
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 500ms, max_delay: 1s }, "+patient+" }\n")
 	for i := range 100 {
@@ -185,6 +193,7 @@ func TestOneBadRecord(t *testing.T) {
 }
 
 func TestVersionAndHelp(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"version"}, {"--help"}, {"run", "--help"}, {"dead-letters", "replay", "--help"}} {
 		out, err := exec.Command(binary, args...).CombinedOutput()
 		if err != nil || len(out) == 0 {

@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A client that waits for the first attempt gets its 202 when Postern stops, since the event is on disk; the attempt
+// itself may end within the grace.
+func TestWaitingClientsAtStop(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer reply
+		state  string // after the next start, with the attempt recorded or its number used again
+	}{
+		"the attempt ends":  {reply{After: 500 * time.Millisecond}, "delivered"},
+		"the attempt hangs": {reply{Hang: true}, "in_flight"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newReceiver(t, script(c.answer))
+			p := startPostern(t, "shutdown_grace: 2s\ntargets: { allow_private: true }\n")
+			got := make(chan answer, 1)
+			go func() {
+				a, err := p.try("POST", "/"+r.url("/"), "x", "Prefer: wait=30")
+				if err != nil {
+					t.Error(err)
+				}
+				got <- a
+			}()
+			r.wait(1, 5*time.Second)
+			if code := p.stop(8 * time.Second); code != 0 {
+				t.Errorf("exit code %d", code)
+			}
+			a := <-got
+			if a.Status != 202 || a.ID == "" {
+				t.Errorf("status %d: %s, want 202", a.Status, a.Body)
+			}
+			p.start()
+			p.waitState(a.ID, c.state, 5*time.Second)
+			for _, q := range r.requests() {
+				if q.Header.Get("Postern-Attempt") != "1" {
+					t.Errorf("attempt %s", q.Header.Get("Postern-Attempt"))
+				}
+			}
+		})
+	}
+}
+
+// A second signal ends it at once, and loses nothing that was accepted.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, script(reply{Hang: true}, status(200)))
+	p := startPostern(t, "shutdown_grace: 60s\ntargets: { allow_private: true }\ndefaults: { timeout: 60s }\n")
+	id := p.accept("POST", "/"+r.url("/"), "x")
+	r.wait(1, 5*time.Second)
+	p.signal(syscall.SIGTERM)
+	p.eventually(5*time.Second, "the stop to begin", func() bool { return strings.Contains(p.log.String(), "postern is stopping") })
+	p.signal(syscall.SIGTERM)
+	if code := p.waitExit(3 * time.Second); code == 0 {
+		t.Error("exit code 0, though nothing was finished")
+	}
+	p.start()
+	r.wait(2, 5*time.Second)
+	p.waitState(id, "delivered", 5*time.Second)
+}
+
+// What waits for a time far away holds no stop up: a long Retry-After, a delayed event, an open breaker, a limit.
+func TestStopIsPrompt(t *testing.T) {
+	t.Parallel()
+	later := newReceiver(t, script(reply{Status: 429, Header: map[string]string{"Retry-After": "3600"}}))
+	broken := newReceiver(t, script(status(500)))
+	p := startPostern(t, fmt.Sprintf(`
+targets: { allow_private: true }
+defaults: { retry: { base_delay: 10ms, max_delay: 20ms }, breaker: { failure_threshold: 1, slow_failure_threshold: 1, cooldown: 1h, max_cooldown: 1h } }
+endpoints:
+  - { name: limited, url: %q, limits: ["1/1h"] }
+`, later.url("/limited")))
+	for range 5 {
+		p.accept("POST", "/"+later.url("/"), "x")
+		p.accept("POST", "/"+broken.url("/"), "x")
+		p.accept("POST", "/to/limited", "x")
+		p.accept("POST", "/"+broken.url("/"), "x", "Postern-Delay: 24h")
+	}
+	later.wait(2, 5*time.Second)
+	broken.wait(1, 5*time.Second)
+	start := time.Now()
+	if code := p.stop(5 * time.Second); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("the stop took %v with nothing on its way", took)
+	}
+}
+
+// While it stops, ingest refuses with a reason, readiness is off, and status can still be asked.
+func TestRefusalsWhileStopping(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	r := newReceiver(t, func(int, request) reply {
+		<-release
+		return reply{}
+	})
+	t.Cleanup(sync.OnceFunc(func() { close(release) }))
+	p := startPostern(t, "targets: { allow_private: true }\n")
+	id := p.accept("POST", "/"+r.url("/"), "x")
+	r.wait(1, 5*time.Second)
+	p.signal(syscall.SIGTERM)
+	p.eventually(5*time.Second, "readiness to be off", func() bool { return p.probe("/readyz") == 503 })
+	if alive := p.probe("/healthz"); alive != 200 {
+		t.Errorf("/healthz %d while stopping", alive)
+	}
+	a, err := p.try("POST", "/"+r.url("/"), "x")
+	if err == nil {
+		checkProblem(t, a, http.StatusServiceUnavailable, "stopping")
+		if a.Header.Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	var e event
+	if code := p.api("GET", "events/"+id, "", &e); code != 200 || e.State != "in_flight" {
+		t.Errorf("while stopping: status %d, %+v", code, e)
+	}
+}
+
+// Stopped and reloaded under load: what was accepted is delivered once, and the spool is whole.
+func TestStopUnderLoad(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, nil)
+	p := startPostern(t, fast)
+	accepted := map[string]bool{}
+	for round := range 3 {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		enough := make(chan struct{})
+		for w := range 8 {
+			wg.Go(func() {
+				for i := 0; ; i++ {
+					id := fmt.Sprintf("s-%d-%d-%d", round, w, i)
+					a, err := p.try("POST", "/"+r.url("/"), "x", "Postern-Event-Id: "+id)
+					if err != nil || a.Status == 503 {
+						return // the door is closed
+					}
+					if a.Status != 202 {
+						t.Errorf("status %d: %s", a.Status, a.Body)
+						return
+					}
+					mu.Lock()
+					accepted[id] = true
+					if len(accepted) == 300*(round+1) {
+						close(enough)
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		<-enough
+		for range 3 {
+			p.reload()
+		}
+		if code := p.stop(15 * time.Second); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		wg.Wait()
+		p.typed(0, "spool check --data "+p.dataDir(), "whole")
+		p.start()
+	}
+	p.settled(10 * time.Second)
+	oncePerEvent(t, r, accepted)
+}
+
+// What only a restart can change is named by the reload, and the rest takes effect.
+func TestReloadNamesWhatNeedsARestart(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, script(status(500)))
+	p := startPostern(t, fast)
+	p.configure(strings.Replace(fast, "max_attempts: 5", "max_attempts: 2", 1) + "spool: { max_bytes: 64MiB }\nlog: { level: debug }\n")
+	p.reload()
+	if log := p.log.String(); !strings.Contains(log, "spool.max_bytes") {
+		t.Error("the log does not name spool.max_bytes")
+	}
+	if e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", 5*time.Second); len(e.Attempts) != 2 {
+		t.Errorf("%d attempts under the new policy, want 2", len(e.Attempts))
+	}
+}
