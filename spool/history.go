@@ -26,6 +26,9 @@ const (
 func (t *txn) limitHistory(ops int) {
 	c := &t.counters
 	cfg := &t.s.cfg
+	if c.idemBytes > cfg.dedupeLimit() {
+		t.expireKeys()
+	}
 	budget := historyStep + 3*ops
 	for budget > 0 && c.outboxRows > 0 && c.outboxBytes > cfg.outboxLimit() {
 		budget -= t.dropOldest(layout.Outbox, min(budget, historyStep))
