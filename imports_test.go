@@ -15,7 +15,7 @@ import (
 // A trailing /... stands for the package and everything below it.
 var mayImport = map[string][]string{
 	"postern":                  {"postern/proxy/cli"},
-	"postern/configs":          {"postern/proxy/target"},
+	"postern/configs":          {"postern/proxy/target", "postern/proxy/signing"},
 	"postern/limiter":          {"postern/limiter/breaker", "postern/limiter/bucket"},
 	"postern/limiter/breaker":  {},
 	"postern/limiter/bucket":   {},
@@ -33,6 +33,7 @@ var mayImport = map[string][]string{
 	"postern/proxy/problem":  {},
 	"postern/proxy/guard":    {"postern/proxy/problem"},
 	"postern/proxy/findings": {},
+	"postern/proxy/signing":  {},
 
 	// The parts: none imports another; only app joins them.
 	"postern/proxy/ingest":    {"postern/spool", "postern/proxy/target", "postern/proxy/problem", "postern/proxy/guard"},
@@ -46,16 +47,16 @@ var mayImport = map[string][]string{
 	"postern/proxy/app": {
 		"postern/configs", "postern/spool", "postern/limiter/...", "postern/proxy/ingest", "postern/proxy/scheduler",
 		"postern/proxy/delivery", "postern/proxy/egress", "postern/proxy/admin", "postern/proxy/telemetry",
-		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem",
+		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem", "postern/proxy/signing",
 	},
 	"postern/proxy/cli": {
 		"postern/configs", "postern/spool", "postern/proxy/app", "postern/proxy/client", "postern/proxy/cli/...",
-		"postern/proxy/findings", "postern/proxy/demo",
+		"postern/proxy/findings", "postern/proxy/demo", "postern/proxy/signing",
 	},
 	"postern/proxy/cli/term": {},
 	"postern/proxy/demo":     {"postern/proxy/app", "postern/proxy/client", "postern/configs", "postern/proxy/cli/term"},
 	"postern/proxy/e2e":      {},
-	"postern/proxy/bench":    {"postern/spool"},
+	"postern/proxy/bench":    {},
 }
 
 // oneDoor names the packages that alone may import a technology.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"postern/proxy/signing"
 )
 
 // scope reports rules of one policy block. What the block inherits was checked where it comes from: a rule is
@@ -70,38 +72,33 @@ func (p *Policy) checkSign(s scope) {
 		`the scheme %s needs a secret; write sign.secrets: ["file:PATH"] or ["${VAR}"]`, sign.Scheme)
 	s.require(signs || !has("sign.secrets") || len(sign.texts) == 0, []string{"sign.secrets", "sign.scheme"},
 		"the secrets are not used while sign.scheme is none; write standard, stripe or hub there, or remove them")
-	s.require(sign.Scheme == SchemeStripe || !has("sign.header") || sign.Header == "", []string{"sign.header", "sign.scheme"},
-		"only the scheme stripe has a header of its own choice; remove it, or write sign.scheme: stripe")
+	sign.checkHeader(s)
 	sign.Secrets = nil
 	for i, text := range sign.texts {
-		key := []byte(text)
-		if sign.Scheme == SchemeStandard {
-			var err error
-			key, err = decodeStandard(text)
-			s.require(err == nil, []string{indexPath("sign.secrets", i), "sign.secrets", "sign.scheme"}, "%v", err)
-		}
+		key, err := signing.ParseSecret(signing.Scheme(sign.Scheme), text)
+		s.require(err == nil, []string{indexPath("sign.secrets", i), "sign.secrets", "sign.scheme"}, "%v", err)
 		sign.Secrets = append(sign.Secrets, key)
 	}
+	names := signing.Scheme(sign.Scheme).Headers(sign.Header)
 	for _, header := range p.Headers.Set {
-		s.require(!slices.ContainsFunc(sign.headers(), func(own string) bool { return strings.EqualFold(own, header.Name) }),
+		s.require(!slices.ContainsFunc(names, func(own string) bool { return strings.EqualFold(own, header.Name) }),
 			[]string{"headers.set." + header.Name, "sign.scheme"}, "the signature is in this header; remove it")
 	}
 }
 
-// headers are the names of the headers that the scheme writes.
-func (s *Sign) headers() []string {
-	switch s.Scheme {
-	case SchemeStandard:
-		return []string{"webhook-id", "webhook-timestamp", "webhook-signature"}
-	case SchemeStripe:
-		if s.Header != "" {
-			return []string{s.Header}
-		}
-		return []string{"Stripe-Signature"}
-	case SchemeHub:
-		return []string{"X-Hub-Signature-256"}
-	}
-	return nil
+// checkHeader holds header and template against the scheme. What is inherited and of no use to the scheme is let pass.
+func (sign *Sign) checkHeader(s scope) {
+	has := func(name string) bool { return s.r.has(joinPath(s.at, name)) }
+	own := sign.Scheme == SchemeStripe || sign.Scheme == SchemeTemplate
+	s.require(own || !has("sign.header") || sign.Header == "", []string{"sign.header", "sign.scheme"},
+		"only the schemes stripe and template have a header of your choice; remove it, or write one of them as sign.scheme")
+	templated := sign.Scheme == SchemeTemplate
+	s.require(templated || !has("sign.template") || sign.Template == "", []string{"sign.template", "sign.scheme"},
+		"the template is not used by the scheme %s; remove it, or write sign.scheme: template", sign.Scheme)
+	s.require(!templated || sign.Header != "", []string{"sign.scheme", "sign.header"},
+		"the scheme template needs the name of a header; write sign.header: X-Signature, or as the receiver calls it")
+	s.require(!templated || sign.Template != "", []string{"sign.scheme", "sign.template"},
+		"the scheme template needs sign.template, such as 'sha256={hex({timestamp}.{body})}'")
 }
 
 // checkTLS makes the paths absolute in relation to the configuration file, and tries to load the files.

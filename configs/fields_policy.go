@@ -68,10 +68,12 @@ func (b *Breaker) fields() section {
 
 func (s *Sign) fields() section {
 	return section{
-		{name: "scheme", kind: word(&s.Scheme, SchemeNone, SchemeStandard, SchemeStripe, SchemeHub),
-			doc: "none, standard (Standard Webhooks), stripe or hub (GitHub's X-Hub-Signature-256)."},
+		{name: "scheme", kind: word(&s.Scheme, SchemeNone, SchemeStandard, SchemeStripe, SchemeHub, SchemeTemplate),
+			doc: "none, standard (Standard Webhooks), stripe, hub (GitHub's X-Hub-Signature-256), or template (a header of the receiver's own)."},
 		{name: "header", kind: plain(&s.Header, parseHeaderName),
-			doc: "The header of the scheme stripe, where it is not Stripe-Signature."},
+			doc: "The header of the scheme template, and of stripe where it is not Stripe-Signature."},
+		{name: "template", kind: plain(&s.Template, parseTemplate),
+			doc: "The value of the header of the scheme template, such as sha256={hex({timestamp}.{body})}; {id} and base64 work too."},
 		{name: "secrets", kind: secretList{&s.texts}, doc: "Secrets, newest first, so that one can be rotated without a gap."},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"postern/proxy/signing"
 )
 
 // headerSet is headers.set: a mapping from header names to values, which are secrets.
@@ -129,6 +131,13 @@ func parseHeaderName(text string) (string, error) {
 		return "", refusal(why)
 	}
 	return text, nil
+}
+
+func parseTemplate(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	return text, signing.CheckTemplate(text)
 }
 
 // refusal makes an error of a sentence.

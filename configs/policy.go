@@ -65,13 +65,16 @@ const (
 	SchemeStandard = "standard"
 	SchemeStripe   = "stripe"
 	SchemeHub      = "hub"
+	SchemeTemplate = "template"
 )
 
 // Sign says how requests are signed.
 type Sign struct {
 	Scheme string
-	// Header carries the signature where Scheme is stripe; empty means the scheme's own.
+	// Header carries the signature where Scheme is stripe or template; empty means Stripe's own.
 	Header string
+	// Template is how the header's value is made where Scheme is template, see signing.CheckTemplate.
+	Template string
 	// Secrets are the HMAC keys, newest first: for the scheme standard the decoded bytes, else those of the text.
 	Secrets [][]byte
 

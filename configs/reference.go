@@ -103,17 +103,9 @@ func differing(old, new section, path string) []string {
 }
 
 // Unsupported names the settings in use that this build accepts but cannot carry out, each with a reason. A program
-// that ran all the same would send unsigned what was to be signed, so the caller refuses to start.
+// that ran all the same would leave undone what was asked for, so the caller refuses to start.
 func (c *Config) Unsupported() []string {
 	var texts []string
-	if c.Defaults.Sign.Scheme != SchemeNone {
-		texts = append(texts, "defaults.sign.scheme: this build cannot sign; write none")
-	}
-	for i, e := range c.Endpoints {
-		if e.Policy.Sign.Scheme != SchemeNone {
-			texts = append(texts, indexPath("endpoints", i)+".sign.scheme: this build cannot sign; write none")
-		}
-	}
 	if c.Sync.DSN != "" {
 		texts = append(texts, "sync.dsn: this build has no sync; leave it empty, and POSTERN_SYNC_DSN unset")
 	}

@@ -1,7 +1,6 @@
 package configs
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -116,17 +115,4 @@ func inDir(dir, name string) string {
 		return name // as it was written
 	}
 	return filepath.Join(dir, name)
-}
-
-// decodeStandard returns the key of a Standard Webhooks secret: base64 after the optional prefix whsec_.
-func decodeStandard(text string) ([]byte, error) {
-	text = strings.TrimPrefix(text, "whsec_")
-	key, err := base64.StdEncoding.DecodeString(text)
-	if err != nil {
-		key, err = base64.RawStdEncoding.DecodeString(text)
-	}
-	if err != nil || len(key) == 0 {
-		return nil, errors.New("a secret of the scheme standard is base64, with or without whsec_ before it; this one cannot be decoded")
-	}
-	return key, nil
 }

@@ -239,9 +239,9 @@ func TestLogLineOfAnAttempt(t *testing.T) {
 
 func TestUnsupportedIsRefused(t *testing.T) {
 	err := Run(context.Background(), Options{Stderr: os.Stderr, Config: configs.Options{
-		Path: write(t, "endpoints:\n  - { name: a, url: \"https://a.example/\", sign: { scheme: hub, secrets: [x] } }\n"),
+		Path: write(t, "sync: { dsn: \"postgres://db.example/x\" }\n"),
 	}})
-	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "sign") {
+	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "sync.dsn") {
 		t.Errorf("error %v", err)
 	}
 }

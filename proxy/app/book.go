@@ -117,6 +117,10 @@ func (b *book) compile(name string, url target.Target, p configs.Policy, named *
 	if b.cfg.OutboundProxy != nil {
 		options.Proxy = b.cfg.OutboundProxy.String()
 	}
+	sign, err := signs(p.Sign)
+	if err != nil {
+		return nil, err
+	}
 	client, err := egress.New(options)
 	if err != nil {
 		return nil, err
@@ -124,7 +128,7 @@ func (b *book) compile(name string, url target.Target, p configs.Policy, named *
 	e := &entry{client: client, policy: scheduler.Policy{Limiter: limits(p), Retry: retries(p.Retry), Named: named != nil}}
 	e.endpoint = &delivery.Endpoint{
 		Name: name, URL: url, Timeout: p.Timeout, Set: headers(p.Headers), BodyMatches: p.Success.BodyMatches,
-		BodyRejects: p.Success.BodyRejects, RoundTripper: client, Blocked: reach.CheckTarget,
+		BodyRejects: p.Success.BodyRejects, Sign: sign, RoundTripper: client, Blocked: reach.CheckTarget,
 	}
 	return e, nil
 }
