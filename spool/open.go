@@ -197,6 +197,9 @@ func (s *Spool) damaged(cause any) {
 		s.cfg.Logger.Error("the spool's damage could not be noted: run postern spool salvage before the next start",
 			slog.Any("error", err))
 	}
+	if err, ok := cause.(error); ok && s.cfg.Damaged != nil {
+		s.cfg.Damaged(err)
+	}
 }
 
 // notClean takes back the mark of a clean close before the first commit.

@@ -92,6 +92,12 @@ func (a *app) spoolConfig() spool.Config {
 		Outbox: a.cfg.Sync.DSN != "", Logger: a.log, ObserveCommit: a.metrics.Commit,
 		Committed: func(batch []spool.Committed) { a.scheduler.Committed(batch) },
 		Expired:   a.expired,
+		Damaged: func(err error) {
+			select {
+			case a.fatal <- err: // stop and exit 1: the next start salvages
+			default:
+			}
+		},
 	}
 }
 

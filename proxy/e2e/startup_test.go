@@ -140,6 +140,41 @@ func TestDamagedSpool(t *testing.T) {
 	}
 }
 
+// Damage that is met while running ends the process with a text, and the next start salvages: one restart, no loop.
+func TestDamageWhileRunning(t *testing.T) {
+	addr := freeAddr(t)
+	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 200ms, max_delay: 1s }, "+patient+" }\n")
+	flood(t, p, 500, "/http://"+addr+"/")
+	file := filepath.Join(p.dir, "data", "spool.db")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	from := int64(2 * le.LittleEndian.Uint32(b[24:]))
+	if _, err := f.WriteAt(bytes.Repeat([]byte{0xff}, len(b)-int(from)), from); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 { // whatever they are answered: something must look at the file
+		if _, err := p.try("POST", "/http://"+addr+"/", "x"); err != nil {
+			break
+		}
+	}
+	if code := p.waitExit(15 * time.Second); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	if log := p.log.String(); strings.Contains(log, "goroutine ") || !strings.Contains(log, "damaged") {
+		t.Errorf("the log does not say what happened, or shows a stack")
+	}
+	r := newReceiverOn(t, addr, nil, nil)
+	p.start()
+	p.waitState(p.accept("POST", "/"+r.url("/new"), "x"), "delivered", 15*time.Second)
+}
+
 // A file that is whole and somebody else's is not ours to move away.
 func TestFileOfAnotherProgram(t *testing.T) {
 	t.Parallel()

@@ -88,10 +88,10 @@ func (s *Scheduler) Run() {
 	}
 }
 
-// finished waits for results to be on disk as well, so that the last of them are told too; a stop that ran out of
-// grace does not: the spool's own closing goes on with those.
+// finished waits for results to be on disk as well, so that the last of them are told too. A stop that ran out of
+// grace, or whose disk takes nothing, does not: the spool's own closing goes on with those.
 func (s *Scheduler) finished() bool {
-	return s.stopping && s.inFlight == 0 && (s.unrecorded == 0 || s.graceOver)
+	return s.stopping && s.inFlight == 0 && (s.unrecorded == 0 || s.graceOver || !s.cfg.Store.Writable())
 }
 
 // untilNext is how long nothing needs to be done, if nothing happens.
@@ -100,6 +100,9 @@ func (s *Scheduler) untilNext(now time.Time, pause time.Duration) time.Duration 
 		return pause
 	}
 	wait := time.Hour
+	if s.stopping {
+		return unwritablePause
+	}
 	if len(s.timers) > 0 {
 		wait = min(wait, max(0, s.timers[0].wake.Sub(now)))
 	}
