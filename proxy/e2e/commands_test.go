@@ -177,7 +177,6 @@ func TestConfigurationMistakes(t *testing.T) {
 		"no port":                {"listen: localhost\n", []string{"postern.yaml:1", "listen"}},
 		"log level":              {"log: { level: loud }\n", []string{"postern.yaml:1", "debug, info, warn"}},
 		"not loopback, no token": {"listen: 0.0.0.0:8089\n", []string{"postern.yaml:1", "token_file"}},
-		"what this build lacks":  {"defaults: { sign: { scheme: stripe, secrets: [x] } }\n", []string{"sign"}},
 	} {
 		p.writeConfig(c.yaml)
 		for _, command := range []string{"config check --config postern.yaml", "run --config postern.yaml"} {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -62,6 +63,7 @@ type postern struct {
 	code   int
 	env    []string
 	data   string // the data directory, where it is not data/
+	binary string // the program, where it is not the one that TestMain built
 
 	ingest, admin string // base URLs
 	log           *logBuffer
@@ -137,7 +139,7 @@ func (p *postern) dataDir() string {
 // launch starts the process without waiting for anything.
 func (p *postern) launch() {
 	p.t.Helper()
-	p.cmd = exec.Command(binary, p.args("run")...)
+	p.cmd = exec.Command(cmp.Or(p.binary, binary), p.args("run")...)
 	p.cmd.Dir = p.dir
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
 	p.cmd.Env = append(os.Environ(), p.env...)
