@@ -30,6 +30,7 @@ type grammar struct {
 	DeadLetters deadLettersCmd `cmd:"" help:"List, analyse, replay or purge what was given up."`
 	Spool       spoolCmd       `cmd:"" help:"Check, compact or salvage a spool that no Postern has open."`
 	Configure   configCmd      `cmd:"" name:"config" help:"Check the configuration, or show the one in force."`
+	Verify      verifyCmd      `cmd:"" help:"Check the signature of a request that was received."`
 	Demo        demoCmd        `cmd:"" help:"Watch Postern deliver to receivers that misbehave."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }

@@ -128,12 +128,11 @@ func (c *sendCmd) body(s *session) ([]byte, error) {
 func (c *sendCmd) headers() ([]client.Header, error) {
 	var headers []client.Header
 	for _, line := range c.Header {
-		name, value, ok := strings.Cut(line, ":")
-		name = strings.TrimSpace(name)
-		if !ok || name == "" {
-			return nil, usage("a header is written 'Name: value'")
+		name, value, err := parseHeader(line)
+		if err != nil {
+			return nil, err
 		}
-		headers = append(headers, client.Header{Name: textproto.CanonicalMIMEHeaderKey(name), Value: strings.TrimSpace(value)})
+		headers = append(headers, client.Header{Name: name, Value: value})
 	}
 	control := []client.Header{{Name: "Postern-Event-Id", Value: c.EventID}, {Name: "Idempotency-Key", Value: c.IdempotencyKey}}
 	if c.Delay > 0 {
@@ -145,6 +144,16 @@ func (c *sendCmd) headers() ([]client.Header, error) {
 		}
 	}
 	return headers, nil
+}
+
+// parseHeader reads 'Name: value'.
+func parseHeader(line string) (name, value string, err error) {
+	name, value, ok := strings.Cut(line, ":")
+	name = strings.TrimSpace(name)
+	if !ok || name == "" {
+		return "", "", usage("a header is written 'Name: value'")
+	}
+	return textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value), nil
 }
 
 // print shows what ingest said, or what the receiver said.
