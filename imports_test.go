@@ -57,6 +57,8 @@ var mayImport = map[string][]string{
 	"postern/proxy/demo":     {"postern/proxy/app", "postern/proxy/client", "postern/configs", "postern/proxy/cli/term"},
 	"postern/proxy/e2e":      {},
 	"postern/proxy/bench":    {},
+
+	"postern/examples/receiver-go": {"postern/proxy/signing"},
 }
 
 // oneDoor names the packages that alone may import a technology.
