@@ -42,15 +42,23 @@ func TestSpoolInUse(t *testing.T) {
 	}
 }
 
+// Which port it is, and how to choose another.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	p := startPostern(t, fast)
-	second := newPostern(t, fast)
-	second.ingest = p.ingest
-	second.configure(fast)
-	code, text := failing(t, second, 5*time.Second)
-	if code != 1 || !strings.Contains(text, strings.TrimPrefix(p.ingest, "http://")) || !strings.Contains(text, "listen") {
-		t.Errorf("exit code %d: %s", code, text)
+	taken, probes := strings.TrimPrefix(p.ingest, "http://"), ""
+	for option, use := range map[string]func(*postern){
+		"--listen":       func(second *postern) { second.ingest = p.ingest },
+		"--admin-listen": func(second *postern) { second.admin = p.ingest },
+		"probes.listen":  func(second *postern) { probes = "probes: { listen: \"" + taken + "\" }\n" },
+	} {
+		probes = ""
+		second := newPostern(t, "")
+		use(second)
+		second.configure(fast + probes)
+		if code, text := failing(t, second, 5*time.Second); code != 1 || !strings.Contains(text, taken) || !strings.Contains(text, option) {
+			t.Errorf("exit code %d: %s", code, text)
+		}
 	}
 }
 
@@ -173,6 +181,26 @@ func TestDamageWhileRunning(t *testing.T) {
 	r := newReceiverOn(t, addr, nil, nil)
 	p.start()
 	p.waitState(p.accept("POST", "/"+r.url("/new"), "x"), "delivered", 15*time.Second)
+}
+
+// What a copy that was killed half-way left behind is neither taken for the spool nor kept.
+func TestLeftoverOfACompaction(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, nil)
+	p := startPostern(t, fast)
+	id := p.accept("POST", "/"+r.url("/"), "x", "Postern-Delay: 1h")
+	p.kill()
+	leftover := filepath.Join(p.dataDir(), "spool.db.compact")
+	if err := os.WriteFile(leftover, []byte("half of a copy"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.start()
+	p.waitState(id, "pending", 5*time.Second)
+	p.api("POST", "events/"+id+"/retry", "", nil)
+	r.wait(1, 5*time.Second)
+	if _, err := os.Stat(leftover); err == nil {
+		t.Errorf("%s is still there", leftover)
+	}
 }
 
 // A file that is whole and somebody else's is not ours to move away.
