@@ -27,6 +27,11 @@ var mayImport = map[string][]string{
 	"postern/spool/internal/pagefile": {},
 	"postern/spool/spooltest":         {"postern/spool"},
 
+	// sync itself is an empty folder, so that the word means the standard library in our code. pgtest is for tests only.
+	"postern/sync/pgstore": {},
+	"postern/sync/pgtest":  {},
+	"postern/sync/syncer":  {"postern/spool", "postern/sync/pgstore"},
+
 	// The leaves: pure, or as good as, and open to everybody under proxy.
 	"postern/proxy/target":   {},
 	"postern/proxy/retry":    {},
@@ -70,6 +75,9 @@ var oneDoor = map[string][]string{
 	"github.com/alecthomas/kong":            {"postern/proxy/cli"},
 	"github.com/goccy/go-yaml":              {"postern/configs"},
 	"golang.org/x/time/rate":                {"postern/limiter/bucket"},
+	"github.com/jackc/pgx/v5":               {"postern/sync/pgstore", "postern/sync/pgtest"},
+	"github.com/jackc/pgx/v5/pgconn":        {"postern/sync/pgstore"},
+	"github.com/jackc/pgx/v5/pgxpool":       {"postern/sync/pgstore"},
 }
 
 type listed struct {

@@ -1,0 +1,114 @@
+package pgstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Kind is what a failure means for whoever wrote.
+type Kind int
+
+// The kinds of failures.
+const (
+	// KindAway: the server cannot be reached, is starting, stopping, full or slow. The same call may work later.
+	KindAway Kind = iota + 1
+	// KindData: the server refuses a row of the batch. The same batch will never work; other rows will.
+	KindData
+	// KindSetup: the server answers, and something must be put right by a person: password, rights, a missing table.
+	KindSetup
+)
+
+// String returns the kind's name, as logs show it.
+func (k Kind) String() string {
+	switch k {
+	case KindAway:
+		return "away"
+	case KindData:
+		return "data"
+	case KindSetup:
+		return "setup"
+	}
+	return "none"
+}
+
+// ErrNewerSchema means that a newer Postern has changed the schema in a way that this one cannot work with.
+var ErrNewerSchema = errors.New("the schema in Postgres was changed by a newer Postern that this version cannot work with: upgrade this instance")
+
+// Classify tells what kind of failure an error of this package is, 0 for nil.
+func Classify(err error) Kind {
+	if err == nil {
+		return 0
+	}
+	if errors.Is(err, ErrNewerSchema) {
+		return KindSetup
+	}
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || len(pg.Code) != 5 {
+		return KindAway
+	}
+	switch pg.Code[:2] {
+	case "22", "23", "44", "P0": // data, constraints, views with a check, what a trigger raised
+		return KindData
+	case "28", "3D", "3F", "42", "0A", "25": // password, database, schema, tables and rights, features, read-only
+		return KindSetup
+	case "54": // a row too big for an index
+		return KindData
+	}
+	return KindAway
+}
+
+// next says what to do about the failures that a person must mend, by SQLSTATE.
+var next = map[string]string{
+	"28P01": "check user and password in sync.dsn",
+	"28000": "let this user in from this host (pg_hba.conf), or check sync.dsn",
+	"3D000": "create the database, or check its name in sync.dsn",
+	"3F000": "run postern sync migrate with a role that may create the schema",
+	"42501": "grant the role what docs/sync.md lists, or run postern sync migrate with the schema's owner",
+	"42P01": "a table is missing: run postern sync migrate; if it was dropped by hand, run postern sync migrate --down 3 and again without",
+	"42703": "a column is missing: run postern sync migrate",
+	"42883": "a function is missing: run postern sync migrate",
+	"53100": "the disk of Postgres is full: make room there",
+	"25006": "this Postgres takes no writes: sync.dsn must name the primary",
+}
+
+// wrap adds the operation and, where there is one, the next step. Of Postgres's own text only message and code are
+// taken: its details repeat rows. A failed connection is told without the user's name.
+func (s *Store) wrap(what string, err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		if hint := next[pg.Code]; hint != "" {
+			return &storeError{fmt.Sprintf("%s: Postgres says: %s (%s): %s", what, pg.Message, pg.Code, hint), err}
+		}
+		return &storeError{fmt.Sprintf("%s: Postgres says: %s (%s)", what, pg.Message, pg.Code), err}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &storeError{what + ": Postgres did not answer in time", err}
+	}
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) {
+		return &storeError{what + ": Postgres cannot be reached: " + lastPart(connect.Unwrap()), err}
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// lastPart is the cause at the end of a chain of errors, on one line.
+func lastPart(err error) string {
+	text := err.Error()
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[i+1:]
+	}
+	return strings.TrimSpace(text)
+}
+
+// storeError has a text of its own, and its cause for errors.As.
+type storeError struct {
+	text  string
+	cause error
+}
+
+func (e *storeError) Error() string { return e.text }
+func (e *storeError) Unwrap() error { return e.cause }

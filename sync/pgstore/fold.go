@@ -1,0 +1,84 @@
+package pgstore
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// eventKey names an event of one instance.
+type eventKey struct {
+	id        string
+	createdAt int64
+}
+
+// state is an event after all rows of a batch: the latest version's state, with the last attempt and payload seen.
+type state struct {
+	Row
+	last *Attempt // of all versions in the batch
+}
+
+// fold keeps one state per event, in order of key, so that two batches never lock rows in different orders.
+func fold(rows []Row) (live, deleted []*state) {
+	states := make(map[eventKey]*state, len(rows))
+	for i := range rows {
+		r := &rows[i]
+		key := eventKey{text(r.EventID, maxKey), moment(r.CreatedAt).UnixMicro()}
+		s := states[key]
+		if s == nil {
+			s = &state{Row: *r, last: r.Attempt}
+			s.EventID, s.CreatedAt = key.id, moment(r.CreatedAt)
+			states[key] = s
+			continue
+		}
+		s.merge(r)
+	}
+	for _, s := range states {
+		if s.Status == "" || !known(s.Status) {
+			deleted = append(deleted, s)
+		} else {
+			live = append(live, s)
+		}
+	}
+	slices.SortFunc(live, byKey)
+	slices.SortFunc(deleted, byKey)
+	return live, deleted
+}
+
+func byKey(a, b *state) int {
+	return cmp.Or(cmp.Compare(a.EventID, b.EventID), a.CreatedAt.Compare(b.CreatedAt))
+}
+
+// merge takes another version of the same event. The later one decides; an attempt or payload that it lacks is taken
+// from the other.
+func (s *state) merge(r *Row) {
+	if r.Version > s.Version {
+		older := *s
+		s.Row, s.last = *r, r.Attempt
+		s.EventID, s.CreatedAt = older.EventID, older.CreatedAt
+		if s.last == nil {
+			s.last = older.last
+		}
+		if s.Payload == nil {
+			s.Payload = older.Payload
+		}
+		return
+	}
+	if s.last == nil {
+		s.last = r.Attempt
+	}
+	if s.Payload == nil {
+		s.Payload = r.Payload
+	}
+}
+
+// deadAt is when the event was given up, as far as it shows: the end of its last attempt, else now by our clock.
+func (s *state) deadAt(now time.Time) *time.Time {
+	switch {
+	case s.Status != statusDead:
+		return nil
+	case s.Attempt != nil:
+		return momentOrNull(s.Attempt.EndedAt)
+	}
+	return momentOrNull(now)
+}

@@ -1,0 +1,195 @@
+-- latency_bucket numbers buckets that are 2 % apart: bucket b stands for 1.02^b milliseconds, and every time in it is
+-- within 1 % of that. Bucket -1 is for times under a millisecond.
+CREATE FUNCTION latency_bucket(ms integer) RETURNS smallint
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS
+$$ SELECT CASE WHEN ms < 1 THEN -1 ELSE round(ln(ms::float8) / ln(1.02::float8)) END::smallint $$;
+
+-- bucket_percentiles computes what percentile_cont would, from counts. Buckets may come in any order and more than once.
+CREATE FUNCTION bucket_percentiles(buckets smallint[], counts bigint[],
+    OUT p50_ms float8, OUT p95_ms float8, OUT p99_ms float8, OUT sample_count bigint)
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    WITH b AS MATERIALIZED (
+        SELECT CASE WHEN bucket < 0 THEN 0 ELSE power(1.02::float8, bucket) END AS ms, sum(sum(n)) OVER (ORDER BY bucket) AS upto
+          FROM unnest(buckets, counts) u(bucket, n) GROUP BY bucket
+    ), t AS MATERIALIZED (SELECT coalesce(max(upto), 0)::bigint AS n FROM b),
+    p AS (
+        SELECT q, q * (t.n - 1) - floor(q * (t.n - 1)) AS part,
+               (SELECT min(ms) FROM b WHERE upto > floor(q * (t.n - 1))) AS low,
+               (SELECT min(ms) FROM b WHERE upto > ceil(q * (t.n - 1))) AS high
+          FROM t, unnest(ARRAY[0.5, 0.95, 0.99]::float8[]) q
+    )
+    SELECT max(low + part * (high - low)) FILTER (WHERE q = 0.5), max(low + part * (high - low)) FILTER (WHERE q = 0.95),
+           max(low + part * (high - low)) FILTER (WHERE q = 0.99), max(t.n)
+      FROM p, t
+$$;
+
+-- endpoint_counts gathers the counts of some endpoints since a time: whole hours from hours, what is left from minutes.
+-- Where the minutes are past their retention, the period begins with its first whole or broken hour.
+CREATE FUNCTION endpoint_counts(ids integer[], since timestamptz, OUT buckets smallint[], OUT counts bigint[])
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
+DECLARE
+    first_hour timestamptz := date_trunc('hour', since, 'UTC');
+    floor_at   timestamptz;
+BEGIN
+    SELECT m.raw_from INTO floor_at FROM maintenance m;
+    IF first_hour < since AND since >= coalesce(floor_at, '-infinity') THEN
+        first_hour := first_hour + interval '1 hour';
+    END IF;
+    SELECT array_agg(s.b), array_agg(s.n) INTO buckets, counts FROM (
+        SELECT u.b, sum(u.n)::bigint AS n FROM (
+            SELECT h.buckets, h.counts FROM endpoint_hours h WHERE h.endpoint_id = ANY (ids) AND h.hour >= first_hour
+            UNION ALL
+            SELECT m.buckets, m.counts FROM endpoint_minutes m
+             WHERE m.endpoint_id = ANY (ids) AND m.minute >= date_trunc('minute', since) AND m.minute < first_hour
+        ) r, unnest(r.buckets, r.counts) u(b, n) GROUP BY u.b) s;
+END $$;
+
+-- endpoint_percentiles answers for an endpoint_url or an endpoint's name, over all instances. Exact ones are
+-- percentile_cont over the rows of endpoint_latency; merged ones are within 1 % of that.
+CREATE FUNCTION endpoint_percentiles(endpoint text, period interval)
+RETURNS TABLE (endpoint_url text, p50_ms float8, p95_ms float8, p99_ms float8, sample_count bigint, exact boolean)
+LANGUAGE plpgsql STABLE SET search_path FROM CURRENT AS $$
+#variable_conflict use_column
+DECLARE
+    since timestamptz := now() - period;
+    ids   integer[];
+    url   text;
+    c     record;
+    total bigint;
+    floor_at timestamptz;
+BEGIN
+    SELECT array_agg(e.endpoint_id), min(e.endpoint_url) INTO ids, url FROM endpoints e WHERE e.endpoint_url = $1;
+    IF ids IS NULL THEN
+        SELECT array_agg(e.endpoint_id), min(e.endpoint_url) INTO ids, url
+          FROM endpoint_names n JOIN endpoints e USING (endpoint_id) WHERE n.endpoint_name = $1;
+    END IF;
+    SELECT m.raw_from INTO floor_at FROM maintenance m;
+    IF ids IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT * INTO c FROM endpoint_counts(ids, since);
+    SELECT coalesce(sum(n), 0) INTO total FROM unnest(c.counts) n;
+    IF total <= 100000 AND since >= floor_at THEN
+        RETURN QUERY
+            SELECT url, percentile_cont(0.5) WITHIN GROUP (ORDER BY l.response_ms), percentile_cont(0.95) WITHIN GROUP (ORDER BY l.response_ms),
+                   percentile_cont(0.99) WITHIN GROUP (ORDER BY l.response_ms), count(l.response_ms), true
+              FROM endpoint_latency l WHERE l.endpoint_id = ANY (ids) AND l.measured_at >= since;
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT url, b.p50_ms, b.p95_ms, b.p99_ms, b.sample_count, false FROM bucket_percentiles(c.buckets, c.counts) b;
+END $$;
+
+-- live_instances are those that have sent a heartbeat lately and have not said goodbye.
+CREATE VIEW live_instances AS
+SELECT * FROM instances WHERE stopped_at IS NULL AND heartbeat_at > now() - interval '2 minutes';
+
+-- endpoint_health is the fleet's view: the worst state of any live instance. Times are the latest of all, percentiles
+-- are over the last 24 hours of all instances. An endpoint that no live instance knows is shown as closed.
+CREATE VIEW endpoint_health AS
+WITH known AS (
+    SELECT h.*, l.instance_id IS NOT NULL AS live,
+           CASE WHEN l.instance_id IS NULL THEN 0 WHEN h.state = 'open' THEN 3 WHEN h.state = 'half_open' THEN 2 ELSE 1 END AS severity
+      FROM instance_endpoint_health h LEFT JOIN live_instances l USING (instance_id)
+), worst AS (
+    SELECT DISTINCT ON (endpoint_id) * FROM known
+     ORDER BY endpoint_id, severity DESC, consecutive_failures DESC, updated_at DESC
+), latest AS (
+    SELECT endpoint_id, max(last_failure_at) AS last_failure_at, max(last_success_at) AS last_success_at,
+           bool_or(paused AND live) AS paused, count(DISTINCT instance_id) FILTER (WHERE live) AS instances
+      FROM known GROUP BY endpoint_id
+)
+SELECT w.endpoint_id, e.endpoint_url,
+       CASE WHEN w.live THEN w.state ELSE 'closed' END AS state,
+       CASE WHEN w.live THEN w.consecutive_failures ELSE 0 END AS consecutive_failures,
+       w.failure_threshold, l.last_failure_at, l.last_success_at,
+       CASE WHEN w.live THEN w.opened_at END AS opened_at,
+       w.cooldown_seconds,
+       p.p50_ms::numeric(14,3) AS p50_ms, p.p95_ms::numeric(14,3) AS p95_ms, p.p99_ms::numeric(14,3) AS p99_ms,
+       p.sample_count, l.paused, l.instances
+  FROM worst w
+  JOIN latest l USING (endpoint_id)
+  JOIN endpoints e USING (endpoint_id)
+  CROSS JOIN LATERAL endpoint_counts(ARRAY[w.endpoint_id], now() - interval '24 hours') c
+  CROSS JOIN LATERAL bucket_percentiles(c.buckets, c.counts) p;
+
+CREATE VIEW slow_endpoints AS
+SELECT * FROM endpoint_health WHERE p95_ms > 2000 AND sample_count >= 20 ORDER BY p95_ms DESC;
+
+-- pipeline_status is the one row of GET status, for the whole fleet.
+CREATE VIEW pipeline_status AS
+WITH q AS (
+    SELECT count(*) FILTER (WHERE status = 'pending') AS pending,
+           count(*) FILTER (WHERE status = 'failed') AS awaiting_retry,
+           count(*) FILTER (WHERE status = 'dead_letter') AS dead_letter,
+           min(created_at) FILTER (WHERE status = 'pending') AS oldest_pending
+      FROM webhook_queue WHERE status <> 'delivered'
+), h AS (
+    SELECT coalesce(sum(delivered), 0)::bigint AS delivered, coalesce(sum(attempts - delivered), 0)::bigint AS failed,
+           sum(delivered_ms) / nullif(sum(delivered), 0) AS avg_ms
+      FROM endpoint_minutes WHERE minute > now() - interval '1 hour'
+), i AS (
+    SELECT coalesce(sum(in_flight), 0)::bigint AS in_flight, coalesce(sum(spool_bytes), 0)::bigint AS spool_bytes,
+           count(*) AS instances, coalesce(max(lag_ms), 0) AS lag_ms, coalesce(sum(backlog_rows), 0)::bigint AS backlog,
+           coalesce(sum(rejected_rows), 0)::bigint AS rejected
+      FROM live_instances
+)
+SELECT q.pending, q.awaiting_retry, i.in_flight, q.dead_letter, h.delivered AS delivered_last_hour, h.failed AS failed_last_hour,
+       q.oldest_pending, round(h.avg_ms, 3) AS avg_delivery_ms_last_hour, i.spool_bytes,
+       jsonb_build_object('instances', i.instances, 'lag_seconds', round(i.lag_ms / 1000.0, 3), 'backlog_rows', i.backlog,
+           'rejected_rows', i.rejected) AS sync
+  FROM q, h, i;
+
+-- dead_letters_since is the analysis of the dead letters since a time.
+CREATE FUNCTION dead_letters_since(since timestamptz)
+RETURNS TABLE (endpoint_id integer, endpoint_url text, dead_count bigint, primary_error text, primary_status_code integer,
+    first_dead timestamptz, last_dead timestamptz, avg_attempts numeric)
+LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
+    WITH d AS (SELECT * FROM webhook_queue q WHERE q.status = 'dead_letter' AND q.dead_at >= since),
+    per AS (
+        SELECT d.endpoint_id, count(*) AS dead_count, mode() WITHIN GROUP (ORDER BY last_error) AS primary_error,
+               min(dead_at) AS first_dead, max(dead_at) AS last_dead, round(avg(attempt_count), 2) AS avg_attempts
+          FROM d GROUP BY d.endpoint_id)
+    SELECT per.endpoint_id, e.endpoint_url, per.dead_count, per.primary_error,
+           (SELECT mode() WITHIN GROUP (ORDER BY d.last_status_code) FROM d
+             WHERE d.endpoint_id = per.endpoint_id AND d.last_error IS NOT DISTINCT FROM per.primary_error),
+           per.first_dead, per.last_dead, per.avg_attempts
+      FROM per JOIN endpoints e ON e.endpoint_id = per.endpoint_id
+     ORDER BY per.dead_count DESC, e.endpoint_url
+$$;
+
+CREATE VIEW dead_letter_analysis AS SELECT * FROM dead_letters_since(now() - interval '24 hours');
+
+-- dead_letter_findings names the four patterns in the dead letters of the last 24 hours, each with what to do.
+CREATE VIEW dead_letter_findings AS
+WITH d AS (
+    SELECT endpoint_id, dead_at, last_error, last_status_code, attempt_count,
+           count(*) OVER (PARTITION BY endpoint_id ORDER BY dead_at RANGE BETWEEN interval '1 hour' PRECEDING AND CURRENT ROW) AS in_hour
+      FROM webhook_queue WHERE status = 'dead_letter' AND dead_at >= now() - interval '24 hours'
+), dense AS (SELECT endpoint_id, max(in_hour) AS most FROM d GROUP BY endpoint_id),
+hours AS (
+    SELECT endpoint_id, date_trunc('hour', dead_at) AS hour, count(*) AS n, min(dead_at) AS first_at, max(dead_at) AS last_at
+      FROM d WHERE coalesce(last_status_code, 0) NOT IN (401, 403, 429)
+       AND (attempt_count > 1 OR last_error IN ('dns', 'connect', 'tls', 'timeout', 'connection', 'body_rule')
+            OR last_status_code IN (408, 425) OR last_status_code >= 500)
+     GROUP BY 1, 2
+), found AS (
+    SELECT endpoint_id, 'cluster' AS finding, max(in_hour) AS event_count, min(dead_at) AS first_dead, max(dead_at) AS last_dead,
+           'The endpoint was down for longer than its retries last: lengthen the retry window (retry.max_attempts, retry.max_delay), then replay.' AS action
+      FROM d WHERE in_hour >= 50 GROUP BY endpoint_id
+    UNION ALL
+    SELECT endpoint_id, 'credentials', count(*), min(dead_at), max(dead_at),
+           'The receiver does not accept the credentials: renew them, reset the breaker, then replay.'
+      FROM d WHERE last_status_code IN (401, 403) GROUP BY endpoint_id
+    UNION ALL
+    SELECT endpoint_id, 'throttled', count(*), min(dead_at), max(dead_at),
+           'More is sent than the receiver takes: lower the endpoint''s limits, then replay slowly.'
+      FROM d WHERE last_status_code = 429 GROUP BY endpoint_id
+    UNION ALL
+    SELECT h.endpoint_id, 'trickle', sum(h.n)::bigint, min(h.first_at), max(h.last_at),
+           'Single failures outlast the retries: raise retry.max_attempts, or shorten the timeout, then replay.'
+      FROM hours h JOIN dense USING (endpoint_id) WHERE dense.most < 50
+     GROUP BY h.endpoint_id
+    HAVING sum(h.n) BETWEEN 3 AND 49 AND max(h.n) <= greatest(1, sum(h.n) / 3) AND max(h.last_at) - min(h.first_at) >= interval '12 hours'
+)
+SELECT f.endpoint_id, e.endpoint_url, f.finding, f.event_count, f.first_dead, f.last_dead, f.action
+  FROM found f JOIN endpoints e USING (endpoint_id) ORDER BY f.event_count DESC, e.endpoint_url, f.finding;
