@@ -21,6 +21,14 @@ func NewPool(maxExactSamples int) *Pool {
 // NewWindow returns an empty window that takes its exact samples from the pool.
 func (p *Pool) NewWindow() *Window { return &Window{pool: p} }
 
+// Close gives the window's exact samples back to its pool. The window is empty then, and may be used again.
+func (w *Window) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pool.give(len(w.exact) - w.head)
+	w.exact, w.head, w.slots = nil, 0, nil
+}
+
 // take takes room for one sample. A nil pool has no bounds.
 func (p *Pool) take() bool {
 	if p == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -132,6 +133,31 @@ func (s spoolSide) List(q spool.Query) (spool.Page, error) {
 		s.settle(&page.Events[i])
 	}
 	return page, err
+}
+
+// Retry makes an event due now.
+func (s spoolSide) Retry(ctx context.Context, id string) error {
+	return s.whileWaiting(id, func() error { return s.Spool.Retry(ctx, id) })
+}
+
+// Delete drops an event.
+func (s spoolSide) Delete(ctx context.Context, id string) error {
+	return s.whileWaiting(id, func() error { return s.Spool.Delete(ctx, id) })
+}
+
+// whileWaiting does what the spool refuses for an event that is out. One that waits in the scheduler's memory, and is
+// not on its way, is asked back first.
+func (s spoolSide) whileWaiting(id string, do func() error) error {
+	err := do()
+	if !errors.Is(err, spool.ErrBusy) {
+		return err
+	}
+	v, found := s.Spool.Get(id, false)
+	if found != nil || s.scheduler.Running(v.Seq) {
+		return err
+	}
+	s.scheduler.LetGo(v.Endpoint)
+	return do()
 }
 
 func (s spoolSide) settle(v *spool.View) {

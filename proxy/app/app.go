@@ -11,6 +11,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"postern/configs"
@@ -40,6 +43,10 @@ const closeLimit = 10 * time.Second
 
 // Run runs a Postern until ctx ends, then stops it in order. It returns nil after a clean stop.
 func Run(ctx context.Context, o Options) error {
+	// First of all: a SIGHUP that comes while a large spool opens must not end the process.
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	defer signal.Stop(hup)
 	cfg, err := configs.Load(o.Config)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
@@ -52,7 +59,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := a.build(cfg); err != nil {
 		return errors.Join(err, a.abandon())
 	}
-	return a.run(ctx)
+	return a.run(ctx, hup)
 }
 
 // supported refuses what the configuration asks for and this build cannot do, rather than do without it silently.

@@ -74,10 +74,10 @@ func TestBookFindsPolicies(t *testing.T) {
 			t.Errorf("%s is let through", raw)
 		}
 	}
-	if e := b.find("a"); e == nil || e.endpoint.Timeout != 3*time.Second || !e.policy.Named {
+	if e := b.find("a"); e == nil || e.endpoint.Timeout != 3*time.Second || !e.named {
 		t.Errorf("a: %+v", e)
 	}
-	if e := b.find("https://some.example"); e == nil || e.endpoint.Timeout != 7*time.Second || e.policy.Named {
+	if e := b.find("https://some.example"); e == nil || e.endpoint.Timeout != 7*time.Second || e.named {
 		t.Errorf("ad hoc: %+v", e)
 	}
 	if _, ok := b.Policy("left"); ok {

@@ -37,7 +37,7 @@ type book struct {
 
 // entry is one endpoint's compiled policy. It is never changed: a reload makes new ones.
 type entry struct {
-	policy   scheduler.Policy
+	named    bool
 	endpoint *delivery.Endpoint
 	client   *egress.Client
 	used     time.Time // guarded by book.mu
@@ -56,7 +56,7 @@ func (b *book) reload(cfg *configs.Config) error {
 	next := &book{log: b.log, cfg: cfg, nets: nets, hosts: hosts, entries: map[string]*entry{}}
 	for i := range cfg.Endpoints {
 		e := &cfg.Endpoints[i]
-		made, err := next.compile(e.Name, e.URL, e.Policy, e)
+		made, err := next.compile(e.Name, e.URL, e.Policy, true)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (b *book) find(name string) *entry {
 	if err != nil {
 		return nil
 	}
-	e, err := b.compile(name, origin, b.cfg.Defaults, nil)
+	e, err := b.compile(name, origin, b.cfg.Defaults, false)
 	if err != nil {
 		b.log.Error("making the transport of an ad hoc endpoint failed", "endpoint", name, "error", err)
 		return nil
@@ -97,7 +97,7 @@ func (b *book) sweep(idle time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, e := range b.entries {
-		if !e.policy.Named && time.Since(e.used) > idle {
+		if !e.named && time.Since(e.used) > idle {
 			e.client.Close()
 			delete(b.entries, name)
 		}
@@ -107,9 +107,9 @@ func (b *book) sweep(idle time.Duration) {
 // close ends the connections that nobody uses any more.
 func (b *book) close() { b.sweep(-1) }
 
-// compile turns a configured policy into what the parts want. named is nil for an ad hoc endpoint.
-func (b *book) compile(name string, url target.Target, p configs.Policy, named *configs.Endpoint) (*entry, error) {
-	reach := egress.Policy{AllowPrivate: b.cfg.Targets.AllowPrivate, AllowNets: b.nets, AllowHosts: b.hosts, OwnOrigin: named != nil}
+// compile turns a configured policy into what an attempt wants.
+func (b *book) compile(name string, url target.Target, p configs.Policy, named bool) (*entry, error) {
+	reach := egress.Policy{AllowPrivate: b.cfg.Targets.AllowPrivate, AllowNets: b.nets, AllowHosts: b.hosts, OwnOrigin: named}
 	options := egress.Options{
 		Policy: reach, Concurrency: p.Concurrency,
 		TLS: egress.TLSFiles{CAFile: p.TLS.CAFile, CertFile: p.TLS.CertFile, KeyFile: p.TLS.KeyFile},
@@ -125,7 +125,7 @@ func (b *book) compile(name string, url target.Target, p configs.Policy, named *
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{client: client, policy: scheduler.Policy{Limiter: limits(p), Retry: retries(p.Retry), Named: named != nil}}
+	e := &entry{client: client, named: named}
 	e.endpoint = &delivery.Endpoint{
 		Name: name, URL: url, Timeout: p.Timeout, Set: headers(p.Headers), BodyMatches: p.Success.BodyMatches,
 		BodyRejects: p.Success.BodyRejects, Sign: sign, RoundTripper: client, Blocked: reach.CheckTarget,
@@ -162,12 +162,14 @@ func retries(r configs.Retry) retry.Policy {
 	}
 }
 
-// Policy is the scheduler's question.
+// Policy is the scheduler's question. It makes no transport: many endpoints are asked about that nothing is sent to.
 func (b *book) Policy(endpoint string) (scheduler.Policy, bool) {
-	if e := b.find(endpoint); e != nil {
-		return e.policy, true
+	cfg := b.config()
+	if e, ok := cfg.Endpoint(endpoint); ok {
+		return scheduler.Policy{Limiter: limits(e.Policy), Retry: retries(e.Policy.Retry), Named: true}, true
 	}
-	return scheduler.Policy{Limiter: limits(b.config().Defaults), Retry: retries(b.config().Defaults.Retry)}, false
+	_, err := target.Parse(endpoint)
+	return scheduler.Policy{Limiter: limits(cfg.Defaults), Retry: retries(cfg.Defaults.Retry)}, err == nil
 }
 
 func (b *book) config() *configs.Config {

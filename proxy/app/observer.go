@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"strings"
-	"time"
 
 	"postern/limiter"
 	"postern/proxy/scheduler"
@@ -41,14 +40,6 @@ func (o *observer) Told(t scheduler.Told) {
 	}
 	if o.log.Enabled(context.Background(), level) {
 		o.log.LogAttrs(context.Background(), level, message, o.attrs(t)...)
-	}
-}
-
-// expired tells of events whose TTL passed while they waited: no attempt was made.
-func (a *app) expired(list []*spool.Lease) {
-	o := &observer{log: a.log, metrics: a.metrics, book: a.book}
-	for _, l := range list {
-		o.Told(scheduler.Told{Lease: l, Verdict: spool.VerdictDead, Reason: spool.ReasonExpired, Recorded: time.Now()})
 	}
 }
 

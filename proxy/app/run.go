@@ -7,10 +7,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"postern/configs"
@@ -59,14 +57,16 @@ func (a *app) build(cfg *configs.Config) (err error) {
 		Version: a.options.Version, Source: telemetry.SourceFunc(a.gauges), RejectReasons: ingest.Reasons(),
 	})
 	a.metrics.Configured(endpointNames(cfg)...)
-	if a.spool, err = spool.Open(a.spoolConfig()); err != nil {
-		return err
-	}
 	a.scheduler = scheduler.New(scheduler.Config{
-		Concurrency: cfg.Concurrency, Store: a.spool, Policies: a.book, Windows: quantile.NewPool(exactSamples),
+		Concurrency: cfg.Concurrency, Policies: a.book, Windows: quantile.NewPool(exactSamples),
 		Sender:   &sender{book: a.book, waiters: a.waiters, chain: delivery.New(delivery.Config{Log: a.log})},
 		Observer: &observer{log: a.log, metrics: a.metrics, book: a.book}, Logger: a.log,
 	})
+	// The spool tells the scheduler of its commits, so that it is opened second.
+	if a.spool, err = spool.Open(a.spoolConfig()); err != nil {
+		return err
+	}
+	a.scheduler.Attach(a.spool)
 	if err := a.listen(); err != nil {
 		return err
 	}
@@ -90,8 +90,7 @@ func (a *app) spoolConfig() spool.Config {
 		OutboxMaxBytes: a.cfg.Sync.MaxBacklogBytes, MaxEndpointShare: s.MaxEndpointShare, DedupeWindow: s.DedupeWindow,
 		DeliveredRetention: s.DeliveredRetention, DeadLetterRetention: s.DeadLetterRetention,
 		Outbox: a.cfg.Sync.DSN != "", Logger: a.log, ObserveCommit: a.metrics.Commit,
-		Committed: func(batch []spool.Committed) { a.scheduler.Committed(batch) },
-		Expired:   a.expired,
+		Committed: a.scheduler.Committed, Expired: a.scheduler.Expired,
 		Damaged: func(err error) {
 			select {
 			case a.fatal <- err: // stop and exit 1: the next start salvages
@@ -119,13 +118,10 @@ func (a *app) listen() (err error) {
 }
 
 // run starts what build made, waits for the end, and stops.
-func (a *app) run(ctx context.Context) error {
+func (a *app) run(ctx context.Context, hup <-chan os.Signal) error {
 	background, endBackground := context.WithCancel(context.Background())
 	defer endBackground()
 	a.start(background)
-	hup := make(chan os.Signal, 1)
-	signal.Notify(hup, syscall.SIGHUP)
-	defer signal.Stop(hup)
 	if a.options.Ready != nil {
 		a.options.Ready(Addrs{addressOf(a.listeners[0]), addressOf(a.listeners[1]), addressOf(a.listeners[2])})
 	}
@@ -147,8 +143,8 @@ func (a *app) run(ctx context.Context) error {
 
 // start begins at the receiving end of each hand-over, so that nothing is handed to a part that does not run yet.
 func (a *app) start(background context.Context) {
-	states := a.spool.EndpointStates()
-	for name, state := range states {
+	began := time.Now()
+	for name, state := range a.spool.EndpointStates() {
 		a.scheduler.Restore(name, state)
 	}
 	a.workers.Go(a.scheduler.Run)
@@ -159,7 +155,7 @@ func (a *app) start(background context.Context) {
 		}
 	}
 	a.scheduler.Wake(waiting...)
-	a.workers.Go(func() { a.rememberSamples(background) })
+	a.workers.Go(func() { a.rememberSamples(background, began) })
 	for i, server := range a.servers {
 		ln := a.listeners[i]
 		if ln == nil {

@@ -99,11 +99,12 @@ func (w *waiters) answer(eventID string, r delivery.Result) {
 	c <- answer
 }
 
-// samples feeds the percentiles from history in the background: they cover 24 hours, across restarts too.
-func (a *app) rememberSamples(ctx context.Context) {
+// rememberSamples feeds the percentiles from history in the background: they cover 24 hours, across restarts too. What
+// was tried since this process began is known already.
+func (a *app) rememberSamples(ctx context.Context, began time.Time) {
 	batch := make([]scheduler.Sample, 0, 512)
 	err := a.spool.Samples(time.Now().Add(-24*time.Hour), func(s spool.Sample) bool {
-		if s.StatusCode > 0 || s.Error == string(retry.Timeout) {
+		if s.StartedAt.Before(began) && (s.StatusCode > 0 || s.Error == string(retry.Timeout)) {
 			batch = append(batch, scheduler.Sample{Endpoint: s.Endpoint, At: s.StartedAt, Duration: s.Duration})
 		}
 		if len(batch) == cap(batch) {

@@ -2,19 +2,22 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"postern/limiter"
 	"postern/limiter/breaker"
+	"postern/limiter/bucket"
 	"postern/limiter/quantile"
 	"postern/spool"
 )
 
-// idleAdHoc is how long the line of an ad hoc endpoint with nothing to do is remembered, and manyAdHoc how many of
-// them before that shrinks to a minute: hosts that are seen once must not add up.
+// How long the line of an ad hoc endpoint with nothing to do is remembered: as long as its percentiles reach, or a
+// minute where there are many of them, since hosts that are seen once must not add up.
 const (
-	idleAdHoc      = time.Hour
+	idleAdHoc      = quantile.Span
 	idleAdHocCrowd = time.Minute
 	manyAdHoc      = 1000
 	sweepEvery     = 15 * time.Second
@@ -23,7 +26,7 @@ const (
 // Restore gives an endpoint the limiter state that the spool kept. It is called before Run, once per endpoint.
 func (s *Scheduler) Restore(endpoint string, state []byte) {
 	l := s.line(endpoint)
-	gate, err := limiter.Restore(l.policy.Limiter, state, time.Now())
+	gate, err := limiter.Restore(l.policy.Limiter, state, s.clock.now())
 	if err != nil {
 		s.cfg.Logger.Warn("the stored limiter state is not usable and was left out", "endpoint", endpoint, "error", err)
 	}
@@ -33,7 +36,7 @@ func (s *Scheduler) Restore(endpoint string, state []byte) {
 // Reconfigure reads every line's policy anew: an endpoint that returned goes on, one that left waits.
 func (s *Scheduler) Reconfigure(concurrency int) {
 	s.ask(func() {
-		now := time.Now()
+		now := s.clock.now()
 		s.cfg.Concurrency = concurrency
 		for _, l := range s.lines {
 			l.policy, l.configured = s.cfg.Policies.Policy(l.name)
@@ -61,7 +64,7 @@ func (s *Scheduler) Endpoints() []EndpointView { return withLatency(s.Gates()) }
 func (s *Scheduler) Gates() []EndpointView {
 	var views []EndpointView
 	s.ask(func() {
-		now := time.Now()
+		now := s.clock.now()
 		views = make([]EndpointView, 0, len(s.lines))
 		for _, l := range s.lines {
 			views = append(views, l.view(now))
@@ -75,7 +78,7 @@ func (s *Scheduler) Endpoint(name string) (EndpointView, bool) {
 	var views []EndpointView
 	s.ask(func() {
 		if l, ok := s.lines[name]; ok {
-			views = append(views, l.view(time.Now()))
+			views = append(views, l.view(s.clock.now()))
 		}
 	})
 	if len(views) == 0 {
@@ -95,6 +98,25 @@ func withLatency(views []EndpointView) []EndpointView {
 		views[i].Latency = views[i].latency.Quantiles(now)
 	}
 	return views
+}
+
+// LetGo gives an endpoint's waiting events back to the store for a moment, so that a person can act on one of them.
+func (s *Scheduler) LetGo(endpoint string) {
+	s.ask(func() {
+		if l, ok := s.lines[endpoint]; ok {
+			l.letGo()
+			s.setWake(l, s.clock.now().Add(rereadPause))
+		}
+	})
+}
+
+// Expired is told of events that the store gave up by itself because their TTL passed. It does not block.
+func (s *Scheduler) Expired(list []*spool.Lease) {
+	s.box.post(func() {
+		for _, lease := range list {
+			s.cfg.Observer.Told(Told{Lease: lease, Verdict: spool.VerdictDead, Reason: spool.ReasonExpired, Recorded: s.clock.now()})
+		}
+	})
 }
 
 // Sample is an attempt from history.
@@ -131,7 +153,7 @@ func (s *Scheduler) Reset(ctx context.Context, endpoint string) error {
 func (s *Scheduler) change(ctx context.Context, endpoint string, f func(*limiter.Gate, time.Time)) error {
 	saved := make(chan error, 1)
 	s.box.post(func() {
-		l, now := s.line(endpoint), time.Now()
+		l, now := s.line(endpoint), s.clock.now()
 		f(l.gate, now)
 		s.tell(l, now)
 		s.cfg.Store.SaveEndpointState(endpoint, l.gate.State(), func(err error) { saved <- err })
@@ -139,7 +161,10 @@ func (s *Scheduler) change(ctx context.Context, endpoint string, f func(*limiter
 	})
 	select {
 	case err := <-saved:
-		return err
+		if err != nil {
+			return fmt.Errorf("the change is in force, but is lost at a restart since it could not be stored: %w", err)
+		}
+		return nil
 	case <-s.done:
 		return spool.ErrClosed
 	case <-ctx.Done():
@@ -147,7 +172,7 @@ func (s *Scheduler) change(ctx context.Context, endpoint string, f func(*limiter
 	}
 }
 
-// sweep forgets ad hoc lines that have had nothing to do for a while and whose gate has nothing to remember.
+// sweep forgets ad hoc lines that have had nothing to do for a while.
 func (s *Scheduler) sweep(now time.Time) {
 	if now.Sub(s.lastSweep) < sweepEvery {
 		return
@@ -158,18 +183,33 @@ func (s *Scheduler) sweep(now time.Time) {
 		keep = idleAdHocCrowd
 	}
 	for name, l := range s.lines {
-		idle := now.Sub(l.lastUsed) > keep && l.inFlight == 0 && !l.queued && !l.crowded && !l.reserving &&
-			l.fresh.len()+l.backlog.len() == 0 && l.diskDue.IsZero()
-		if idle && strings.Contains(name, "://") && unremarkable(l.gate.Snapshot(now)) {
+		if strings.Contains(name, "://") && l.forgettable(now, keep) {
+			l.latency.Close()
+			s.cfg.Store.SaveEndpointState(name, nil, func(error) {})
 			delete(s.lines, name)
 		}
 	}
 }
 
-// unremarkable tells that a gate has nothing to remember: a new one would be the same.
-func unremarkable(s limiter.Snapshot) bool {
+// forgettable tells that a line has no work, and a gate that has nothing to say any more: one that is as new, or whose
+// last word is older than the longest cooldown. A pause and a limit in use are never forgotten.
+func (l *line) forgettable(now time.Time, keep time.Duration) bool {
+	idle := now.Sub(l.lastUsed)
+	if idle < keep || l.inFlight > 0 || l.queued || l.crowded || l.reserving || l.fresh.len()+l.backlog.len() > 0 || !l.diskDue.IsZero() {
+		return false
+	}
+	s := l.gate.Snapshot(now)
+	return !s.Paused && !limitsInUse(s) && (asNew(s) || idle > l.policy.Limiter.Breaker.MaxCooldown)
+}
+
+func limitsInUse(s limiter.Snapshot) bool {
+	return slices.ContainsFunc(s.Limits, func(u bucket.Use) bool { return u.Used > 0 })
+}
+
+// asNew tells that a new gate would be the same.
+func asNew(s limiter.Snapshot) bool {
 	return s.Breaker == breaker.Closed && s.ConsecutiveFailures == 0 && !s.Paused && !s.Throttled &&
-		s.Concurrency == s.MaxConcurrency && len(s.Limits) == 0
+		s.Concurrency == s.MaxConcurrency && !limitsInUse(s)
 }
 
 // Stop starts nothing more, lets running attempts end until ctx does, then cuts them. It returns when Run has ended.
@@ -198,7 +238,7 @@ func (s *Scheduler) States() map[string][]byte {
 	states := make(map[string][]byte, len(s.lines))
 	for name, l := range s.lines {
 		l.gate.GiveBack()
-		if !unremarkable(l.gate.Snapshot(time.Now())) {
+		if !asNew(l.gate.Snapshot(s.clock.now())) {
 			states[name] = l.gate.State()
 		}
 	}

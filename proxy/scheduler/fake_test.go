@@ -30,6 +30,7 @@ type fakeStore struct {
 	results    map[uint64][]spool.Result
 	states     map[string][]byte
 	leaseCalls int
+	unreadable int
 	saves      int
 	unwritable bool
 	committed  func([]spool.Committed)
@@ -70,6 +71,10 @@ func (f *fakeStore) Lease(endpoint string, now time.Time, max int, _ int64) (got
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leaseCalls++
+	if f.unreadable > 0 { // all that was due was set aside
+		f.unreadable--
+		return nil, now, nil
+	}
 	var waiting []*spool.Lease
 	for seq, l := range f.events {
 		if l.Event.Endpoint == endpoint && !f.leased[seq] {
@@ -129,7 +134,9 @@ func (f *fakeStore) Release(l *spool.Lease) {
 func (f *fakeStore) SaveEndpointState(endpoint string, state []byte, done func(error)) {
 	f.mu.Lock()
 	f.saves++
-	f.states[endpoint] = state
+	if f.states[endpoint] = state; state == nil {
+		delete(f.states, endpoint)
+	}
 	f.mu.Unlock()
 	done(nil)
 }

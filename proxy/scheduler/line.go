@@ -17,6 +17,7 @@ type line struct {
 	gate       *limiter.Gate
 	latency    *quantile.Window
 	lastP95    time.Time
+	samples    int // at lastP95
 
 	// fresh holds leases straight from their commit, in order; backlog those read back from disk.
 	fresh, backlog queue
@@ -42,7 +43,7 @@ func (s *Scheduler) line(name string) *line {
 	if l, ok := s.lines[name]; ok {
 		return l
 	}
-	now := time.Now()
+	now := s.clock.now()
 	l := &line{s: s, name: name, index: -1, latency: s.cfg.Windows.NewWindow(), window: startSlots, lastUsed: now}
 	l.policy, l.configured = s.cfg.Policies.Policy(name)
 	l.gate = limiter.New(l.policy.Limiter, now)
@@ -53,14 +54,26 @@ func (s *Scheduler) line(name string) *line {
 // takeFresh keeps a fresh lease in memory while its endpoint keeps up and memory allows. Else it goes back: the event
 // is on disk and is read again in its turn.
 func (l *line) takeFresh(lease *spool.Lease) {
-	size := int64(len(lease.Event.Body))
-	if l.fresh.len() >= l.freshLimit() || l.s.freshBytes+size > l.s.cfg.MemoryBytes || l.s.stopping {
+	if l.fresh.len() >= l.freshLimit() || l.s.heldBytes+footprint(lease) > l.s.cfg.MemoryBytes || l.s.stopping {
 		l.s.cfg.Store.Release(lease)
 		l.dueOnDisk(lease.Event.AcceptedAt)
 		return
 	}
-	l.s.freshBytes += size
-	l.fresh.push(lease)
+	l.push(&l.fresh, lease)
+}
+
+// footprint is about what a waiting lease takes of memory.
+func footprint(lease *spool.Lease) int64 {
+	n := 1024 + len(lease.Event.Body) + len(lease.Event.Target)
+	for _, h := range lease.Event.Headers {
+		n += len(h.Name) + len(h.Value) + 32
+	}
+	return int64(n)
+}
+
+func (l *line) push(q *queue, lease *spool.Lease) {
+	l.s.heldBytes += footprint(lease)
+	q.push(lease)
 }
 
 // freshLimit is how many fresh events a line may hold: a few rounds of its slots, so that one endpoint that falls
@@ -108,9 +121,7 @@ func dueTime(lease *spool.Lease) time.Time {
 
 func (l *line) pop(q *queue) *spool.Lease {
 	lease := q.pop()
-	if q == &l.fresh {
-		l.s.freshBytes -= int64(len(lease.Event.Body))
-	}
+	l.s.heldBytes -= footprint(lease)
 	return lease
 }
 
@@ -142,14 +153,16 @@ func (l *line) fill(now time.Time) {
 	if l.backlog.len() > 0 || !l.diskReady(now) {
 		return
 	}
-	leases, next, err := l.s.cfg.Store.Lease(l.name, now, readAhead, readAheadBytes)
+	// At least one event is read whatever the memory says: a line that gets nothing would never go on.
+	room := min(readAheadBytes, l.s.cfg.MemoryBytes-l.s.heldBytes)
+	leases, next, err := l.s.cfg.Store.Lease(l.name, now, readAhead, max(room, 1))
 	if err != nil {
 		l.s.cfg.Logger.Error("reading waiting events failed; trying again in a second", "endpoint", l.name, "error", err)
 		next = now.Add(time.Second)
 	}
 	l.diskDue = next
 	for _, lease := range leases {
-		l.backlog.push(lease)
+		l.push(&l.backlog, lease)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // ended decides what follows an attempt and hands it to the spool.
 func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o Outcome) {
-	now := time.Now()
+	now := s.clock.now()
 	l.lastUsed = now
 	s.uncrowd()
 	defer s.enqueue(l)
@@ -136,7 +136,7 @@ func (s *Scheduler) finish(l *line, lease *spool.Lease, r spool.Result, o Outcom
 }
 
 func (s *Scheduler) recorded(l *line, lease *spool.Lease, r spool.Result, o Outcome) {
-	told := Told{Lease: lease, Outcome: o, Verdict: r.Verdict, Reason: r.Reason, Recorded: time.Now()}
+	told := Told{Lease: lease, Outcome: o, Verdict: r.Verdict, Reason: r.Reason, Recorded: s.clock.now()}
 	if r.Verdict == spool.VerdictRetry {
 		told.Next = r.NextAttempt
 		l.dueOnDisk(r.NextAttempt)
@@ -148,15 +148,24 @@ func (s *Scheduler) recorded(l *line, lease *spool.Lease, r spool.Result, o Outc
 	s.cfg.Observer.Told(told)
 }
 
-// p95Every is how often the slow threshold's p95 is taken anew: often enough to notice, too seldom to cost.
-const p95Every = time.Second
+// p95Every is how often the slow threshold's p95 is taken anew: often enough to notice, too seldom to cost. With many
+// samples it costs milliseconds and moves slowly.
+const (
+	p95Every     = time.Second
+	p95EveryMany = 15 * time.Second
+	manySamples  = 5000
+)
 
 func (l *line) sample(now time.Time, d time.Duration) {
 	l.latency.Add(now, d)
-	if now.Sub(l.lastP95) < p95Every {
+	every := p95Every
+	if l.samples > manySamples {
+		every = p95EveryMany
+	}
+	if now.Sub(l.lastP95) < every {
 		return
 	}
-	l.lastP95 = now
 	summary := l.latency.Quantiles(now)
+	l.lastP95, l.samples = now, summary.Count
 	l.gate.SetLatency(summary.P95, summary.Count)
 }

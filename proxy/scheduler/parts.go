@@ -81,7 +81,7 @@ type Observer interface {
 type Config struct {
 	// Concurrency bounds the attempts in flight, all endpoints together.
 	Concurrency int
-	// MemoryBytes bounds the bodies of fresh events handed on in memory (default 32 MiB).
+	// MemoryBytes bounds the events that wait in memory, fresh or read ahead (default 32 MiB).
 	MemoryBytes int64
 	// Unrecorded bounds results that wait for the disk (default 4096): beyond it nothing new is sent.
 	Unrecorded int

@@ -55,6 +55,10 @@ func (s *Scheduler) serve(l *line, now time.Time) (more bool) {
 		q := l.choose(now)
 		if q == nil {
 			s.rest(l, now)
+			if l.fresh.len()+l.backlog.len() == 0 && l.diskReady(now) {
+				// What was due could not be read and was set aside; there may be more behind it.
+				s.setWake(l, now.Add(rereadPause))
+			}
 			return false
 		}
 		lease := l.pop(q)
@@ -153,11 +157,11 @@ func (s *Scheduler) reserve(l *line, n int, now time.Time) {
 		s.box.post(func() {
 			l.reserving = false
 			if err == nil {
-				l.gate.Reserved(n, time.Now())
+				l.gate.Reserved(n, s.clock.now())
 				s.enqueue(l)
 				return
 			}
-			s.setWake(l, time.Now().Add(unwritablePause))
+			s.setWake(l, s.clock.now().Add(unwritablePause))
 		})
 	})
 }

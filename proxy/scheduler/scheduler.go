@@ -23,15 +23,21 @@ const (
 	readAhead = 64
 	// readAheadBytes bounds the bodies of one such read.
 	readAheadBytes = 1 << 20
+	// rereadPause is how soon a line looks at the disk again that said something was due and gave nothing.
+	rereadPause = 50 * time.Millisecond
+	// lookAnew is how long the scheduler sleeps at most: its timer counts monotonic time, which does not see that the
+	// wall clock was set ahead, or that the machine slept.
+	lookAnew = 10 * time.Second
 	// unwritablePause is how long the scheduler waits before it looks again whether the spool can be written.
 	unwritablePause = 100 * time.Millisecond
 )
 
 // Scheduler is made by New and runs in Run. All its methods are safe for concurrent use.
 type Scheduler struct {
-	cfg  Config
-	box  *mailbox
-	done chan struct{}
+	cfg   Config
+	box   *mailbox
+	done  chan struct{}
+	clock clock
 
 	// sending is the context of all attempts; cut ends it.
 	sending context.Context
@@ -50,7 +56,7 @@ type Scheduler struct {
 	timers     timerHeap
 	inFlight   int
 	unrecorded int
-	freshBytes int64
+	heldBytes  int64 // of leases that wait in memory
 	stopping   bool
 	graceOver  bool
 	lastSweep  time.Time
@@ -64,6 +70,10 @@ func New(cfg Config) *Scheduler {
 	s.sending, s.cut = context.WithCancelCause(context.Background())
 	return s
 }
+
+// Attach gives the scheduler its store, where that was opened after New because it tells the scheduler of its commits.
+// It is called before Run and Restore.
+func (s *Scheduler) Attach(store Store) { s.cfg.Store = store }
 
 // Run decides until Stop has been called and everything in flight has ended. It is called once.
 func (s *Scheduler) Run() {
@@ -81,10 +91,10 @@ func (s *Scheduler) Run() {
 			message()
 			messages[i] = nil
 		}
-		now := time.Now()
+		now := s.clock.now()
 		s.wakeDue(now)
 		pause := s.pump(now)
-		timer.Reset(s.untilNext(time.Now(), pause))
+		timer.Reset(s.untilNext(s.clock.now(), pause))
 	}
 }
 
@@ -99,7 +109,7 @@ func (s *Scheduler) untilNext(now time.Time, pause time.Duration) time.Duration 
 	if pause > 0 {
 		return pause
 	}
-	wait := time.Hour
+	wait := lookAnew
 	if s.stopping {
 		return unwritablePause
 	}
@@ -135,7 +145,7 @@ func (s *Scheduler) Committed(batch []spool.Committed) {
 // Wake tells of endpoints that have events waiting on disk: after a start, or when something was released.
 func (s *Scheduler) Wake(endpoints ...string) {
 	s.box.post(func() {
-		now := time.Now()
+		now := s.clock.now()
 		for _, name := range endpoints {
 			l := s.line(name)
 			l.dueOnDisk(now)

@@ -342,17 +342,87 @@ func TestAStaleConnectionIsNoFault(t *testing.T) {
 }
 
 func TestAdHocLinesAreForgotten(t *testing.T) {
-	inBubble(t, ok, func(r *rig) {
+	answer := func(ctx context.Context, a Attempt) Outcome {
+		if a.Lease.Event.Seq%2 == 0 {
+			return failWith(404)(ctx, a) // leaves a failure in the gate
+		}
+		return ok(ctx, a)
+	}
+	limited := func(_ *Config, p *policies) { p.common.Limiter.Limits = []bucket.Limit{{N: 1000, Per: time.Minute}} }
+	inBubble(t, answer, func(r *rig) {
 		for i := range 3000 {
 			r.store.add(fmt.Sprintf("https://host%d.example", i))
 		}
 		r.store.add("named")
 		synctest.Wait()
-		time.Sleep(10 * time.Minute)
+		time.Sleep(2 * time.Hour)
 		r.store.add("named")
 		synctest.Wait()
-		if n := len(r.Endpoints()); n > 1 {
+		if n := len(r.Gates()); n != 1 {
 			t.Errorf("%d lines are remembered, want 1", n)
+		}
+		delete(r.store.states, "named")
+		if n := len(r.store.states); n != 0 {
+			t.Errorf("%d limiter states are still stored", n)
+		}
+	}, limited)
+}
+
+// A record that cannot be read must not stop those behind it.
+func TestUnreadableRecordsDoNotStopALine(t *testing.T) {
+	inBubble(t, ok, func(r *rig) {
+		r.store.put("a")
+		r.store.mu.Lock()
+		r.store.unreadable = 3
+		r.store.mu.Unlock()
+		r.Wake("a")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if n := r.store.finished(); n != 1 {
+			t.Errorf("%d finished, want 1", n)
+		}
+	})
+}
+
+func TestMemoryOfWaitingEventsIsBounded(t *testing.T) {
+	inBubble(t, hang, func(r *rig) {
+		for i := range 2000 {
+			r.store.add(fmt.Sprintf("https://host%d.example", i%200), func(e *spool.Event) { e.Target = string(make([]byte, 4096)) })
+		}
+		synctest.Wait()
+		if held := r.store.leasedNow(); held > 64+210 {
+			t.Errorf("%d events of 5 KiB are held in 1 MiB", held)
+		}
+	}, func(c *Config, _ *policies) { c.MemoryBytes = 1 << 20 })
+}
+
+func TestClockNeverGoesBack(t *testing.T) {
+	base := time.Now().Round(0)
+	for set, want := range map[time.Duration]bool{0: false, -time.Hour: false, time.Hour: true, time.Millisecond: true} {
+		if got := ahead(base, time.Minute, base.Add(time.Minute+set)); got != want {
+			t.Errorf("a clock that was set by %v is followed: %v, want %v", set, got, want)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := &clock{}
+		first := c.now()
+		time.Sleep(time.Hour)
+		if got := c.now().Sub(first); got != time.Hour {
+			t.Errorf("an hour took %v", got)
+		}
+	})
+}
+
+// A person may act on an event that merely waits in memory.
+func TestLetGo(t *testing.T) {
+	inBubble(t, hang, func(r *rig) {
+		for range 10 {
+			r.store.add("a")
+		}
+		synctest.Wait()
+		r.LetGo("a")
+		if n := r.store.leasedNow(); n != 1 {
+			t.Errorf("%d are out, want the one that is on its way", n)
 		}
 	})
 }
