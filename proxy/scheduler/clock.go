@@ -30,4 +30,6 @@ func (c *clock) now() time.Time {
 
 // ahead tells whether a wall clock shows a later time than one that ran on evenly from base. The times have no
 // monotonic reading: what the wall shows is compared.
-func ahead(base time.Time, elapsed time.Duration, wall time.Time) bool { return wall.After(base.Add(elapsed)) }
+func ahead(base time.Time, elapsed time.Duration, wall time.Time) bool {
+	return wall.After(base.Add(elapsed))
+}
