@@ -127,7 +127,8 @@ func TestEndpointShare(t *testing.T) {
 func TestFileGrowth(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)
-	p := startPostern(t, downForNow)
+	// The reserve is part of the file, and smaller in a smaller spool, as the events are fewer here than in the field.
+	p := startPostern(t, strings.Replace(downForNow, "max_endpoint_share: 1", "max_endpoint_share: 1, max_bytes: 256MiB", 1))
 	floodBytes(t, p, 20_000, 2000, "/http://"+addr+"/")
 	peak := spoolSize(t, p)
 	if peak < 40_000_000 {
