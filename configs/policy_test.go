@@ -49,6 +49,29 @@ defaults:
 	}
 }
 
+// What a scheme has no use for is inherited without harm.
+func TestSigningTemplate(t *testing.T) {
+	c := mustLoad(t, `
+defaults:
+  sign: { scheme: template, header: X-Signature, template: "sha256={hex({timestamp}.{body})}", secrets: [one] }
+endpoints:
+  - { name: inherits, url: "https://partner.example/" }
+  - { name: other, url: "https://partner.example/", sign: { scheme: hub } }
+  - { name: plain, url: "https://partner.example/", sign: { scheme: none } }
+`, nil)
+	want := Sign{Scheme: SchemeTemplate, Header: "X-Signature", Template: "sha256={hex({timestamp}.{body})}"}
+	got := c.Endpoints[0].Policy.Sign
+	if got.Scheme != want.Scheme || got.Header != want.Header || got.Template != want.Template || string(got.Secrets[0]) != "one" {
+		t.Errorf("inherited: %+v", got)
+	}
+	if got := c.Endpoints[1].Policy.Sign; got.Scheme != SchemeHub || string(got.Secrets[0]) != "one" {
+		t.Errorf("another scheme: %+v", got)
+	}
+	if got := c.Endpoints[2].Policy.Sign; got.Scheme != SchemeNone {
+		t.Errorf("none: %+v", got)
+	}
+}
+
 func TestScheduleAndMaxAttemptsReplaceEachOther(t *testing.T) {
 	for _, tc := range []struct {
 		name, defaults, endpoint string

@@ -200,6 +200,25 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+// Base64 has several spellings of the last bytes; only the one that the sender wrote counts, as for the libraries that
+// compare text.
+func TestSignatureHasOneSpelling(t *testing.T) {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	c := Config{Scheme: Standard}
+	v, h := c.verifier(), c.signs(t)
+	value := h.Get("Webhook-Signature")
+	last := len(value) - 2 // before the =
+	for _, other := range alphabet {
+		if byte(other) == value[last] {
+			continue
+		}
+		h.Set("Webhook-Signature", value[:last]+string(other)+"=")
+		if err := v.Verify(h, body); !errors.Is(err, ErrNoMatch) {
+			t.Errorf("with %c at the end: %v", other, err)
+		}
+	}
+}
+
 // A timestamp counts as it is written: another way of writing the same number is another text.
 func TestTimestampIsSignedAsWritten(t *testing.T) {
 	c := Config{Scheme: Standard}
