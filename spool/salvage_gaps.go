@@ -12,13 +12,13 @@ var kindBuckets = map[layout.Kind]layout.Bucket{
 	layout.KindEvent: layout.Events, layout.KindProgress: layout.Progress, layout.KindDead: layout.Dead,
 	layout.KindDone: layout.Done, layout.KindIdem: layout.Idem, layout.KindOutbox: layout.Outbox,
 	layout.KindEndpoint: layout.Endpoints, layout.KindState: layout.State, layout.KindMinute: layout.Minutes,
-	layout.KindInstance: layout.Meta, layout.KindCounters: layout.Meta,
+	layout.KindInstance: layout.Meta, layout.KindCounters: layout.Meta, layout.KindRefused: layout.Refused,
 }
 
 // bySeq tells the buckets whose keys are sequence numbers or indexes.
 func bySeq(id layout.Bucket) bool {
 	switch id {
-	case layout.Events, layout.Progress, layout.Dead, layout.Done, layout.Outbox, layout.Minutes:
+	case layout.Events, layout.Progress, layout.Dead, layout.Done, layout.Outbox, layout.Minutes, layout.Refused:
 		return true
 	}
 	return false
@@ -51,7 +51,7 @@ func (v *salvager) fillGaps(ctx context.Context) error {
 func (v *salvager) putGaps() {
 	for _, id := range []layout.Bucket{
 		layout.Done, layout.Dead, layout.Progress, layout.Idem, layout.Outbox, layout.Endpoints, layout.State,
-		layout.Minutes, layout.Meta,
+		layout.Minutes, layout.Refused, layout.Meta,
 	} {
 		for key, value := range v.gaps[id] {
 			if v.missing(id, []byte(key)) {

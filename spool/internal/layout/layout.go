@@ -12,7 +12,7 @@ const Format = 1
 // Bucket is the number of a bucket; it indexes arrays of handles.
 type Bucket uint8
 
-// The buckets. Records stand in Events, Progress, Dead, Done, Idem, Outbox, Endpoints, State and Minutes;
+// The buckets. Records stand in Events, Progress, Dead, Done, Idem, Outbox, Refused, Endpoints, State and Minutes;
 // Due, IDs, IdemQueue and Expiry are indexes that can be rebuilt from them.
 const (
 	Events    Bucket = iota // seq -> the immutable event
@@ -29,13 +29,14 @@ const (
 	Minutes                 // minute -> counts of that minute
 	Expiry                  // time | seq -> nothing, for events with a TTL
 	Aside                   // seq -> a record that could not be decoded
+	Refused                 // index -> a row of the outbox that the central store refused
 	Meta                    // format, instance, counters
 	NumBuckets
 )
 
 var names = [NumBuckets]string{
 	"events", "progress", "due", "ids", "dead", "done", "idem", "idemq", "outbox", "endpoints", "state",
-	"minutes", "expiry", "aside", "meta",
+	"minutes", "expiry", "aside", "refused", "meta",
 }
 
 // Name returns the bucket's name in the file.

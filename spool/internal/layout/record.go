@@ -24,6 +24,7 @@ const (
 	KindMinute
 	KindInstance
 	KindCounters
+	KindRefused
 	numKinds
 )
 
