@@ -37,26 +37,26 @@ func (s *Spool) run() {
 			s.lastCommits()
 			return
 		}
-		s.work()
+		s.step()
 		if s.failing() {
 			retry.Reset(time.Until(s.committer.backoff.until))
 		}
 	}
 }
 
-// work commits whatever waits.
-func (s *Spool) work() {
-	for {
-		if s.failing() && !s.recover() {
-			s.refuseQueued()
-			return
-		}
-		b := s.queue.take()
-		if b == nil {
-			return
-		}
-		s.commitBatch(b)
+// step commits one batch and tells whether there was one. It is one only, since under load there is always another: run
+// looks around between them, for the queue wakes it again while more waits.
+func (s *Spool) step() bool {
+	if s.failing() && !s.recover() {
+		s.refuseQueued()
+		return false
 	}
+	b := s.queue.take()
+	if b == nil {
+		return false
+	}
+	s.commitBatch(b)
+	return true
 }
 
 func (s *Spool) failing() bool { return s.committer.backoff.wait > 0 }

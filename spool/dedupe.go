@@ -155,6 +155,7 @@ func (t *txn) remember(op *appendOp) {
 		t.put(layout.Idem, hash, rec)
 		t.put(layout.IdemQueue, idemQueueKey(t.now, hash), nothing)
 		t.counters.idemBytes += idemBytes(rec)
+		t.keys++
 	}
 }
 

@@ -27,7 +27,9 @@ func (t *txn) limitHistory(ops int) {
 	c := &t.counters
 	cfg := &t.s.cfg
 	if c.idemBytes > cfg.dedupeLimit() {
-		t.expireKeys()
+		// Two for each that came, so that the sweep need not outrun a flood; none for results, since keys lie all over
+		// their bucket, and each takes a page of the reserve.
+		t.expireKeys(2 * t.keys)
 	}
 	budget := historyStep + 3*ops
 	for budget > 0 && c.outboxRows > 0 && c.outboxBytes > cfg.outboxLimit() {

@@ -66,11 +66,16 @@ func (q *queue) add(op operation) (<-chan struct{}, error) {
 	b.ops = append(b.ops, op)
 	b.bytes += size
 	q.bytes += size
+	q.ring()
+	return b.done, nil
+}
+
+// ring keeps wake filled while something waits.
+func (q *queue) ring() {
 	select {
 	case q.wake <- struct{}{}:
 	default:
 	}
-	return b.done, nil
 }
 
 func (q *queue) last() *batch {
@@ -91,6 +96,9 @@ func (q *queue) take() *batch {
 	q.batches[0] = nil
 	q.batches = q.batches[1:]
 	q.bytes -= b.bytes
+	if len(q.batches) > 0 {
+		q.ring()
+	}
 	return b
 }
 

@@ -149,7 +149,8 @@ func (s *Spool) Close(ctx context.Context) error {
 func (s *Spool) lastCommits() {
 	s.stopCompaction()
 	for {
-		s.work()
+		for s.step() {
+		}
 		if !s.failing() || s.gaveUp() || s.store.damaged.Load() {
 			break
 		}

@@ -20,21 +20,21 @@ func (op sweepOp) size() int     { return 0 }
 func (op sweepOp) lasting() bool { return false }
 
 func (op sweepOp) apply(t *txn) error {
-	t.expireKeys()
+	t.expireKeys(8 * sweepDrops)
 	t.expireSummaries()
 	t.expireDead()
 	t.expireEndpoints()
 	return t.expireEvents()
 }
 
-// expireKeys forgets the keys whose window has passed, and the oldest where there are too many.
-func (t *txn) expireKeys() {
+// expireKeys forgets the keys whose window has passed, and the oldest where there are too many, up to a number of them.
+func (t *txn) expireKeys(upTo int) {
 	limit := t.s.cfg.dedupeLimit()
 	var keys [][]byte
 	early := false
 	c := t.bucket(layout.IdemQueue).Cursor()
 	over := t.counters.idemBytes
-	for k, _ := c.First(); len(k) > 8 && len(keys) < 8*sweepDrops; k, _ = c.Next() {
+	for k, _ := c.First(); len(k) > 8 && len(keys) < upTo; k, _ = c.Next() {
 		at := layout.FromMicros(binary.BigEndian.Uint64(k))
 		if t.now.Sub(at) < t.s.cfg.DedupeWindow {
 			if over <= limit {

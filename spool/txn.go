@@ -29,6 +29,7 @@ type txn struct {
 	reserved []uint64 // events that nobody may lease until the transaction has ended
 	pendedAt uint64   // lowest sequence number that became pending again; 0: none
 	room     *room
+	keys     int         // how many were remembered
 	deferred []operation // accepts that are to be tried again
 	wanted   int64       // bytes of history that they asked for
 	gaveWay  int64       // bytes of history dropped for them
