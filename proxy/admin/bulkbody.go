@@ -31,7 +31,7 @@ func readBody(r *http.Request, into *bulkBody) error {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
 		if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mistyped.Field != "" {
-			return badRequest("%s: has the wrong JSON type. "+takes, mistyped.Field)
+			return badRequest("%s: has the wrong JSON type. "+takes, strings.TrimPrefix(mistyped.Field, "filter."))
 		}
 		return badRequest("The body is not JSON, or has a field that this call does not take. " + takes)
 	}

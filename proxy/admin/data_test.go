@@ -81,7 +81,7 @@ func someEndpoints() *fakeEndpoints {
 				Limits:         []admin.LimitView{{Limit: 100, Window: time.Minute, Used: 7}},
 				ThrottledUntil: at(23, 59), NextAllowed: at(23, 59), HeldBy: "paused", Concurrency: 1, MaxConcurrency: 32,
 			},
-			Queue: admin.QueueView{Pending: 1, AwaitingRetry: 2, InFlight: 3, DeadLetter: 4, OldestPending: at(20, 0)},
+			Queue: admin.QueueView{Pending: 1, AwaitingRetry: 2, InFlight: 3, DeadLetter: 4},
 			P50:   12345 * time.Microsecond, P95: 2 * time.Second, P99: 3 * time.Second, Samples: 20,
 		},
 		{

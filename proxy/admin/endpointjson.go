@@ -48,7 +48,6 @@ type LimitView struct {
 // QueueView is what waits for an endpoint. The counts are exclusive.
 type QueueView struct {
 	Pending, AwaitingRetry, InFlight, DeadLetter int64
-	OldestPending                                time.Time
 }
 
 type endpointJSON struct {
@@ -60,6 +59,7 @@ type endpointJSON struct {
 	PauseReason *string     `json:"pause_reason"`
 	PausedAt    *time.Time  `json:"paused_at"`
 	Limiter     limiterJSON `json:"limiter"`
+	QueueDepth  int64       `json:"queue_depth"` // everything that is not finished
 	Queue       queueJSON   `json:"queue"`
 	P50         *float64    `json:"p50_ms"` // null without samples
 	P95         *float64    `json:"p95_ms"`
@@ -91,11 +91,10 @@ type limitJSON struct {
 }
 
 type queueJSON struct {
-	Pending       int64      `json:"pending"`
-	AwaitingRetry int64      `json:"awaiting_retry"`
-	InFlight      int64      `json:"in_flight"`
-	DeadLetter    int64      `json:"dead_letter"`
-	OldestPending *time.Time `json:"oldest_pending"`
+	Pending       int64 `json:"pending"`
+	AwaitingRetry int64 `json:"awaiting_retry"`
+	InFlight      int64 `json:"in_flight"`
+	DeadLetter    int64 `json:"dead_letter"`
 }
 
 func (v *EndpointView) json() endpointJSON {
@@ -114,8 +113,9 @@ func (v *EndpointView) json() endpointJSON {
 			make([]limitJSON, 0, len(v.Limiter.Limits)), stamp(v.Limiter.ThrottledUntil), stamp(v.Limiter.NextAllowed),
 			orNull(v.Limiter.HeldBy), v.Limiter.Concurrency, v.Limiter.MaxConcurrency,
 		},
+		QueueDepth: v.Queue.Pending + v.Queue.AwaitingRetry + v.Queue.InFlight,
 		Queue: queueJSON{
-			v.Queue.Pending, v.Queue.AwaitingRetry, v.Queue.InFlight, v.Queue.DeadLetter, stamp(v.Queue.OldestPending),
+			v.Queue.Pending, v.Queue.AwaitingRetry, v.Queue.InFlight, v.Queue.DeadLetter,
 		},
 		Samples: v.Samples,
 	}

@@ -70,10 +70,16 @@ func (v values) number(name string, fallback, most int) (int, error) {
 }
 
 // paging adds limit and cursor to a query.
-func (v values) paging(q *spool.Query) (err error) {
-	q.Limit, err = v.number("limit", defaultLimit, maxLimit)
-	q.Cursor = v["cursor"]
-	return err
+func (v values) paging(q *spool.Query) error {
+	q.Limit, q.Cursor = defaultLimit, v["cursor"]
+	if given, ok := v["limit"]; ok {
+		n, err := strconv.Atoi(given)
+		if err != nil || n < 1 {
+			return badRequest("limit: must be a whole number of 1 or more; a page has at most %d, and next_cursor leads to the next.", maxLimit)
+		}
+		q.Limit = min(n, maxLimit)
+	}
+	return nil
 }
 
 func eventQuery(r *http.Request) (q spool.Query, err error) {

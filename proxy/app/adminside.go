@@ -240,6 +240,9 @@ func limiterView(s limiter.Snapshot) admin.LimiterView {
 		ThrottledUntil: s.ThrottledUntil, NextAllowed: s.NextAllowed, HeldBy: string(s.Reason),
 		Concurrency: s.Concurrency, MaxConcurrency: s.MaxConcurrency,
 	}
+	if s.Reason == limiter.ReasonReserving {
+		view.HeldBy = "" // a commit away, and only when there is something to send
+	}
 	for _, use := range s.Limits {
 		view.Limits = append(view.Limits, admin.LimitView{Limit: use.N, Window: use.Per, Used: use.Used})
 	}
@@ -288,10 +291,17 @@ func (a *app) gauges() telemetry.Gauges {
 	if !stats.OldestPending.IsZero() {
 		g.OldestPending = time.Since(stats.OldestPending)
 	}
+	known := map[string]bool{}
 	for _, e := range a.scheduler.Gates() {
+		known[e.Name] = true
 		g.Endpoints = append(g.Endpoints, telemetry.EndpointGauges{
 			Endpoint: e.Name, Breaker: telemetry.ParseBreakerState(e.Gate.Breaker.String()), Paused: e.Gate.Paused,
 		})
+	}
+	for _, name := range endpointNames(a.book.config()) {
+		if !known[name] { // nothing was ever sent there
+			g.Endpoints = append(g.Endpoints, telemetry.EndpointGauges{Endpoint: name})
+		}
 	}
 	return g
 }

@@ -166,7 +166,7 @@ func retries(r configs.Retry) retry.Policy {
 func (b *book) Policy(endpoint string) (scheduler.Policy, bool) {
 	cfg := b.config()
 	if e, ok := cfg.Endpoint(endpoint); ok {
-		return scheduler.Policy{Limiter: limits(e.Policy), Retry: retries(e.Policy.Retry), Named: true}, true
+		return scheduler.Policy{Limiter: limits(e.Policy), Retry: retries(e.Policy.Retry), Named: true, Address: e.URL.String()}, true
 	}
 	_, err := target.Parse(endpoint)
 	return scheduler.Policy{Limiter: limits(cfg.Defaults), Retry: retries(cfg.Defaults.Retry)}, err == nil

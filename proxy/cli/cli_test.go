@@ -96,7 +96,7 @@ const letter = `{"id":"evt_9","endpoint":"partner-a","state":"dead_letter","meth
 const endpoint = `{"name":"partner-a","configured":true,"url":"https://partner.example/postback","breaker":{"state":"open",
 "consecutive_failures":10,"failure_threshold":10,"opened_at":"2026-03-04T11:58:00Z","cooldown_seconds":300},"paused":false,"pause_reason":null,
 "limiter":{"limits":[{"limit":100,"window_seconds":60,"used":7}],"throttled_until":"2026-03-04T12:01:00Z","next_allowed_at":null,"concurrency":32},
-"queue":{"pending":1,"awaiting_retry":2,"in_flight":0,"dead_letter":4,"oldest_pending":null},
+"queue_depth":3,"queue":{"pending":1,"awaiting_retry":2,"in_flight":0,"dead_letter":4},
 "p50_ms":8.2,"p95_ms":120,"p99_ms":2500,"sample_count":42}`
 
 const analysis = `{"endpoints":[{"endpoint":"partner-a","dead_count":60,"primary_error":"http_401","primary_status_code":401,

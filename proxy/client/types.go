@@ -146,11 +146,10 @@ type Limit struct {
 
 // Queue is what waits for an endpoint.
 type Queue struct {
-	Pending       int64      `json:"pending"`
-	AwaitingRetry int64      `json:"awaiting_retry"`
-	InFlight      int64      `json:"in_flight"`
-	DeadLetter    int64      `json:"dead_letter"`
-	OldestPending *time.Time `json:"oldest_pending"`
+	Pending       int64 `json:"pending"`
+	AwaitingRetry int64 `json:"awaiting_retry"`
+	InFlight      int64 `json:"in_flight"`
+	DeadLetter    int64 `json:"dead_letter"`
 }
 
 // LetterFilter selects dead letters. Since and Until are RFC 3339 times or durations back, such as 24h.

@@ -12,20 +12,13 @@ import (
 func (p Policy) CheckTarget(t target.Target) error { return p.CheckLiteral(t.Hostname()) }
 
 // CheckLiteral judges a host, without brackets or port, that is an address in any spelling which some resolver or proxy
-// takes for one: dotted, IPv6, with a zone, and the old forms of inet_aton (2130706433, 0x7f.1, 0177.0.0.1, 127.1). The
-// names localhost and *.localhost mean loopback (RFC 6761, section 6.3). Any other name passes: what it resolves to is
-// judged when it is dialled.
+// takes for one: dotted, IPv6, with a zone, and the old forms of inet_aton (2130706433, 0x7f.1, 0177.0.0.1, 127.1). A name
+// passes, localhost too: what it resolves to is judged when it is dialled.
 func (p Policy) CheckLiteral(host string) error {
 	host = canonical(host)
 	p = p.For(host)
 	if host == "metadata.google.internal" {
 		return &BlockedError{Class: Metadata}
-	}
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		if p.Check(netip.AddrFrom4([4]byte{127, 0, 0, 1})) == nil {
-			return nil
-		}
-		return p.Check(netip.IPv6Loopback())
 	}
 	for _, addr := range spellings(host) {
 		if err := p.Check(addr); err != nil {

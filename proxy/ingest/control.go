@@ -27,9 +27,6 @@ func steer(ev *spool.Event, header http.Header, ep Endpoint) *refusal {
 	c.notBefore(ev)
 	ev.TTL = c.duration("Postern-Ttl", maxAhead)
 	c.overrides(ev, ep)
-	if ev.TTL > 0 && !ev.NotBefore.IsZero() && ev.NotBefore.Sub(ev.AcceptedAt) >= ev.TTL {
-		c.bad("Postern-Ttl", "it passes before the first attempt may be made; make it longer than the delay")
-	}
 	return c.refusal
 }
 

@@ -10,7 +10,7 @@ var knownControls = []string{"Postern-Url", "Postern-Event-Id", "Postern-Delay",
 // checkKnown refuses a header with our prefix that nobody reads: a typing error that is silently ignored would lose
 // what the application wanted.
 func checkKnown(name string) *refusal {
-	nearest, best := "", 4 // further apart than three letters is no typing error
+	nearest, best := "", 3 // further apart than two letters is no typing error
 	for _, known := range knownControls {
 		if known == name {
 			return nil

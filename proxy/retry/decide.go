@@ -18,7 +18,7 @@ type Reason string
 // The reasons.
 const (
 	ReasonExhausted Reason = "exhausted" // all attempts were used up
-	ReasonExpired   Reason = "expired"   // its TTL passed, or will have passed before the next attempt
+	ReasonExpired   Reason = "expired"   // its TTL passed
 	ReasonPermanent Reason = "permanent" // an answer or a fault that no retry mends
 	ReasonGone      Reason = "gone"      // the receiver said 410
 )
@@ -49,10 +49,8 @@ type Decision struct {
 	Delay   time.Duration // for VerdictRetry, from Input.Now
 }
 
-// Decide joins outcome, budget, back-off, Retry-After and TTL.
-//
-// An event whose next attempt would fall after its TTL expires now and not then: no request would be sent for it in
-// between, and whoever looks after dead letters, or has to tell a customer, learns of it that much sooner.
+// Decide joins outcome, budget, back-off, Retry-After and TTL. An event whose next attempt would fall after its TTL is
+// retried all the same: whoever keeps it gives it up when the TTL passes, no sooner than was promised.
 func Decide(p Policy, in Input) Decision {
 	switch p.Outcome(in.Class, in.Status) {
 	case OutcomeDelivered:
@@ -70,11 +68,10 @@ func Decide(p Policy, in Input) Decision {
 	if in.Charged >= budget {
 		return dead(ReasonExhausted)
 	}
-	delay := p.wait(in)
-	if in.TTL > 0 && delay >= in.Since.Add(in.TTL).Sub(in.Now) {
+	if in.TTL > 0 && !in.Now.Before(in.Since.Add(in.TTL)) {
 		return dead(ReasonExpired)
 	}
-	return Decision{Verdict: VerdictRetry, Delay: delay}
+	return Decision{Verdict: VerdictRetry, Delay: p.wait(in)}
 }
 
 func dead(why Reason) Decision { return Decision{Verdict: VerdictDead, Reason: why} }

@@ -108,9 +108,9 @@ func TestDecide(t *testing.T) {
 		{"TTL passed", with(failing(503, 1), func(in *retry.Input) { in.TTL = time.Minute; in.Now = noon.Add(time.Minute) }),
 			dead(retry.ReasonExpired)},
 		{"TTL passes before the next attempt", with(failing(503, 1), func(in *retry.Input) { in.TTL = 20 * time.Second; in.Rand = top }),
-			dead(retry.ReasonExpired)},
+			retried(30 * time.Second)},
 		{"TTL passes during Retry-After", with(with(failing(503, 1), asks(time.Minute)), func(in *retry.Input) { in.TTL = time.Minute }),
-			dead(retry.ReasonExpired)},
+			retried(time.Minute)},
 		{"TTL for ever", with(failing(503, 1), func(in *retry.Input) { in.TTL = 1<<63 - 1 }), retried(0)},
 	} {
 		if got := retry.Decide(policy, c.in); got != c.want {
@@ -143,10 +143,10 @@ func TestAnEventEnds(t *testing.T) {
 			if d.Delay < 0 || d.Delay > p.MaxDelay+p.MaxRetryAfter || charged >= p.MaxAttempts {
 				t.Fatalf("attempt %d of %d: delay %v", charged, p.MaxAttempts, d.Delay)
 			}
-			now = now.Add(d.Delay)
 			if ttl > 0 && !now.Before(noon.Add(ttl)) {
-				t.Fatal("an attempt is planned for after the TTL")
+				t.Fatal("retried after the TTL")
 			}
+			now = now.Add(d.Delay)
 		}
 	})
 }

@@ -39,8 +39,16 @@ func (s *Scheduler) Reconfigure(concurrency int) {
 		now := s.clock.now()
 		s.cfg.Concurrency = concurrency
 		for _, l := range s.lines {
+			before := l.policy.Address
 			l.policy, l.configured = s.cfg.Policies.Policy(l.name)
 			l.gate.SetPolicy(l.policy.Limiter, now)
+			if before != "" && l.policy.Address != "" && before != l.policy.Address {
+				// Another receiver: what the breaker learned of the last one is not about it, and a corrected address
+				// is to reach waiting events now.
+				l.gate.Reset(now)
+				s.tell(l, now)
+				s.cfg.Store.SaveEndpointState(l.name, l.gate.State(), func(error) {})
+			}
 			s.enqueue(l)
 		}
 	})
@@ -130,7 +138,9 @@ type Sample struct {
 func (s *Scheduler) Remember(batch []Sample) {
 	s.box.post(func() {
 		for _, sample := range batch {
-			s.line(sample.Endpoint).latency.Add(sample.At, sample.Duration)
+			l := s.line(sample.Endpoint)
+			l.latency.Add(sample.At, sample.Duration)
+			l.lastP95, l.samples = time.Time{}, 0 // taken anew at the next outcome
 		}
 	})
 }

@@ -3,8 +3,8 @@
 // One goroutine owns every decision: per endpoint a line of waiting events, the limiter's gate, and the count of what
 // is in flight. It promises that
 //
-//   - no endpoint holds up another: concurrency is bounded per endpoint and in total, an endpoint earns its slots by
-//     answering, and a part of them is kept for endpoints that have nothing in flight;
+//   - no endpoint holds up another: concurrency is bounded per endpoint and in total, and a part of all slots is kept for
+//     endpoints that have nothing in flight;
 //   - new events keep a share of their endpoint's slots while a backlog drains;
 //   - a stopped endpoint costs nothing: its events stay on disk and nobody looks at them until something changes;
 //   - no event is in memory that was not about to be sent: fresh ones are handed on within a bound, the rest is read

@@ -24,7 +24,8 @@ type line struct {
 	// diskDue is when the earliest event that is only on disk is due; zero: there is none that we know of.
 	diskDue time.Time
 
-	window                  int // of slots, see learn
+	answered                bool      // the endpoint has said something, other than 429, since this process began
+	busySince               time.Time // when inFlight last left zero
 	inFlight, freshInFlight int
 	retrying                int  // of inFlight: attempts of events that were tried before
 	turn                    bool // alternates where there is but one slot
@@ -44,7 +45,7 @@ func (s *Scheduler) line(name string) *line {
 		return l
 	}
 	now := s.clock.now()
-	l := &line{s: s, name: name, index: -1, latency: s.cfg.Windows.NewWindow(), window: startSlots, lastUsed: now}
+	l := &line{s: s, name: name, index: -1, latency: s.cfg.Windows.NewWindow(), lastUsed: now}
 	l.policy, l.configured = s.cfg.Policies.Policy(name)
 	l.gate = limiter.New(l.policy.Limiter, now)
 	s.lines[name] = l
@@ -128,7 +129,7 @@ func (l *line) pop(q *queue) *spool.Lease {
 // choose picks the queue that the next attempt is taken from, or nil where there is nothing that a slot may be given
 // to. New events have up to a quarter of the slots before the backlog, and an eighth that the backlog never takes.
 func (l *line) choose(now time.Time) *queue {
-	slots := l.slots()
+	slots := l.slots(now)
 	l.fill(now)
 	fresh, backlog := l.fresh.len() > 0, l.backlog.len() > 0
 	switch {

@@ -22,10 +22,11 @@ func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o 
 		l.dueOnDisk(dueTime(lease))
 		return
 	}
-	l.learn(o)
+	l.answered = l.answered || o.Attempt.StatusCode > 0 && o.Attempt.StatusCode != 429
 	if o.Sampled {
-		l.sample(now, o.Attempt.Duration)
+		l.latency.Add(now, o.Attempt.Duration)
 	}
+	l.learnLatency(now, o.Class != "")
 	d := decide(l, lease, o, now)
 	changed := l.gate.Report(permit, gateOutcome(l.policy.Retry, o, d), now)
 	if d.Reason == retry.ReasonGone && l.policy.Named {
@@ -148,24 +149,21 @@ func (s *Scheduler) recorded(l *line, lease *spool.Lease, r spool.Result, o Outc
 	s.cfg.Observer.Told(told)
 }
 
-// p95Every is how often the slow threshold's p95 is taken anew: often enough to notice, too seldom to cost. With many
-// samples it costs milliseconds and moves slowly.
+// How often the slow threshold's p95 is taken anew: at each failure, since that is when it decides, and now and then.
+// With many samples it costs milliseconds and moves slowly.
 const (
 	p95Every     = time.Second
 	p95EveryMany = 15 * time.Second
 	manySamples  = 5000
 )
 
-func (l *line) sample(now time.Time, d time.Duration) {
-	l.latency.Add(now, d)
-	every := p95Every
-	if l.samples > manySamples {
-		every = p95EveryMany
+// learnLatency tells the gate the p95 of the sliding 24 hours.
+func (l *line) learnLatency(now time.Time, failed bool) {
+	few := l.samples < manySamples
+	switch age := now.Sub(l.lastP95); {
+	case few && (failed || age >= p95Every), age >= p95EveryMany:
+		summary := l.latency.Quantiles(now)
+		l.lastP95, l.samples = now, summary.Count
+		l.gate.SetLatency(summary.P95, summary.Count)
 	}
-	if now.Sub(l.lastP95) < every {
-		return
-	}
-	summary := l.latency.Quantiles(now)
-	l.lastP95, l.samples = now, summary.Count
-	l.gate.SetLatency(summary.P95, summary.Count)
 }

@@ -50,6 +50,8 @@ type Outcome struct {
 type Policy struct {
 	Limiter limiter.Policy
 	Retry   retry.Policy
+	// Address is a named endpoint's url, to be compared with the one of the last reload.
+	Address string
 	// Named tells a configured endpoint from an ad hoc one: only named ones are paused by a 410.
 	Named bool
 }

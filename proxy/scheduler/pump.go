@@ -48,8 +48,8 @@ func (s *Scheduler) serve(l *line, now time.Time) (more bool) {
 			s.hold(l, decision, now)
 			return false
 		}
-		if !l.roomFor() {
-			s.crowd(l)
+		if !l.roomFor(now) {
+			s.crowd(l, now)
 			return false
 		}
 		q := l.choose(now)
@@ -77,40 +77,42 @@ func (s *Scheduler) serve(l *line, now time.Time) (more bool) {
 }
 
 const (
-	// startSlots is how many slots a line begins with; each success adds one, up to its concurrency. An endpoint that
-	// never answers thus holds one slot and not all it may have, one that says "too many" is not sent a volley first, and
-	// one that answers has all its slots within a few rounds.
-	startSlots = 1
+	// growEvery is how long an endpoint that has not answered yet must have kept an attempt waiting before its slots
+	// double, from one. An endpoint that says "too many" at once is thus not sent a volley first, and a slow one has all
+	// its slots within half a second.
+	growEvery = 100 * time.Millisecond
 	// firstSlots is the part of all slots (one in so many) that only endpoints with nothing in flight may take: a
 	// healthy endpoint finds one even where many others hang.
 	firstSlots = 8
 )
 
 // roomFor tells whether the line may take one more slot.
-func (l *line) roomFor() bool {
+func (l *line) roomFor(now time.Time) bool {
 	if l.inFlight == 0 {
 		return true
 	}
-	return l.inFlight < l.slots() && l.s.free() > l.s.cfg.Concurrency/firstSlots
+	return l.inFlight < l.slots(now) && l.s.free() > l.s.cfg.Concurrency/firstSlots
 }
 
-func (l *line) slots() int { return min(l.policy.Limiter.Concurrency, l.window) }
-
-// learn widens or narrows the line's slots by what came of an attempt.
-func (l *line) learn(o Outcome) {
-	switch {
-	case o.Class == "":
-		l.window = min(l.window+1, max(l.policy.Limiter.Concurrency, startSlots))
-	case o.Attempt.StatusCode == 0 && !o.Stale:
-		l.window = max(l.window/2, startSlots)
+// slots is how many attempts of the line may be in flight.
+func (l *line) slots(now time.Time) int {
+	most := l.policy.Limiter.Concurrency
+	if l.answered {
+		return most
 	}
+	return min(most, 1<<min(now.Sub(l.busySince)/growEvery, 16))
 }
 
-// crowd remembers a line that could go on if others held fewer slots.
-func (s *Scheduler) crowd(l *line) {
-	if l.inFlight < l.slots() && !l.crowded {
-		l.crowded = true
-		s.crowded = append(s.crowded, l)
+// crowd remembers a line that could go on if others held fewer slots, or later if it is yet to be answered.
+func (s *Scheduler) crowd(l *line, now time.Time) {
+	switch {
+	case l.inFlight < l.slots(now):
+		if !l.crowded {
+			l.crowded = true
+			s.crowded = append(s.crowded, l)
+		}
+	case !l.answered && l.inFlight < l.policy.Limiter.Concurrency:
+		s.setWake(l, now.Add(growEvery))
 	}
 }
 
@@ -190,6 +192,9 @@ func (s *Scheduler) start(l *line, lease *spool.Lease, permit limiter.Permit, fr
 
 // count keeps the numbers of what is in flight.
 func (s *Scheduler) count(l *line, lease *spool.Lease, fresh, tried bool, by int) {
+	if l.inFlight == 0 {
+		l.busySince = s.clock.now()
+	}
 	s.inFlight += by
 	l.inFlight += by
 	if fresh {

@@ -314,8 +314,8 @@ func TestStop(t *testing.T) {
 		if took := time.Since(start); took != 5*time.Second {
 			t.Errorf("the stop took %v", took)
 		}
-		if n := r.store.finished(); n != startSlots {
-			t.Errorf("%d finished, want the %d that were on their way", n, startSlots)
+		if n := r.store.finished(); n != 1 {
+			t.Errorf("%d finished, want the one that was on its way", n)
 		}
 	})
 }
@@ -390,7 +390,8 @@ func TestMemoryOfWaitingEventsIsBounded(t *testing.T) {
 			r.store.add(fmt.Sprintf("https://host%d.example", i%200), func(e *spool.Event) { e.Target = string(make([]byte, 4096)) })
 		}
 		synctest.Wait()
-		if held := r.store.leasedNow(); held > 64+210 {
+		// 64 in flight, 1 MiB of 5 KiB events, and one event read for each line whatever the memory says.
+		if held := r.store.leasedNow(); held > 64+210+200 {
 			t.Errorf("%d events of 5 KiB are held in 1 MiB", held)
 		}
 	}, func(c *Config, _ *policies) { c.MemoryBytes = 1 << 20 })
