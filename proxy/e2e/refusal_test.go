@@ -126,3 +126,14 @@ func TestNamedEndpointMayBePrivateButNotMetadata(t *testing.T) {
 		t.Errorf("status %d: %s", a.Status, a.Body)
 	}
 }
+
+// A name is judged when it is dialled: it is accepted, and no connection is made.
+func TestNameOfAPrivateAddressIsBlockedWhenDialled(t *testing.T) {
+	canary := newReceiver(t, nil)
+	p := startPostern(t, "")
+	_, port, _ := strings.Cut(canary.addr(), ":")
+	e := p.waitState(p.accept("POST", "/http://localhost:"+port+"/x", ""), "dead_letter", 5*time.Second)
+	if len(e.Attempts) != 1 || e.Attempts[0].Error != "blocked_address" || len(canary.requests()) != 0 {
+		t.Errorf("attempts %+v, %d requests", e.Attempts, len(canary.requests()))
+	}
+}
