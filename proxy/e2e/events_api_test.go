@@ -119,14 +119,14 @@ func TestEventLists(t *testing.T) {
 	}
 	for query, n := range map[string]int{
 		"state=dead_letter": 1, "state=delivered": 1, "state=failed": 0, "endpoint=http://" + r.addr(): 26, "endpoint=HTTP://" + bad.addr() + "/": 1,
-		"endpoint=http://nobody.example": 0, "limit=1000": 27,
+		"endpoint=http://nobody.example": 0, "limit=1000": 27, "limit=100000": 27,
 	} {
 		var page struct{ Events []event }
 		if code := p.api("GET", "events?"+query, "", &page); code != 200 || len(page.Events) != n {
 			t.Errorf("%s: status %d, %d events, want %d", query, code, len(page.Events), n)
 		}
 	}
-	for _, query := range []string{"state=lost", "limit=0", "limit=x", "limit=1001", "cursor=made-up", "what=1"} {
+	for _, query := range []string{"state=lost", "limit=0", "limit=x", "cursor=made-up", "what=1"} {
 		if code := p.api("GET", "events?"+query, "", nil); code != 400 {
 			t.Errorf("%s: status %d, want 400", query, code)
 		}

@@ -236,15 +236,19 @@ func (p *postern) eventually(limit time.Duration, what string, ok func() bool) {
 	}
 }
 
-// freeAddr finds a port that is free now.
+// freeAddr finds a port that is free now. It lies below those that the system gives out by itself: one of those could be
+// given to somebody else before it is used.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
+		if err == nil {
+			defer ln.Close()
+			return ln.Addr().String()
+		}
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	t.Fatal("no free port found")
+	return ""
 }
 
 // reload sends SIGHUP and waits until the log tells what came of it.

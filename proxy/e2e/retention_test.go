@@ -43,12 +43,15 @@ func TestDedupeOutlivesTheSummary(t *testing.T) {
 	}
 }
 
-// A TTL counts from acceptance, across a restart, and one that no attempt can meet is refused.
+// A TTL counts from acceptance, across a restart, and holds for an event whose first attempt would come too late.
 func TestTTLAcrossARestart(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
 	p := startPostern(t, fast+"endpoints:\n  - { name: partner, url: \""+r.url("/")+"\" }\n")
-	checkProblem(t, p.send("POST", "/to/partner", "x", "Postern-Ttl: 1s", "Postern-Delay: 1h"), 400, "Postern-Ttl")
+	delayed := p.accept("POST", "/to/partner", "x", "Postern-Ttl: 1s", "Postern-Delay: 1h")
+	if e := p.waitState(delayed, "dead_letter", 10*time.Second); e.DeadReason != "expired" || len(e.Attempts) != 0 {
+		t.Errorf("%s with %d attempts, want expired with none", e.DeadReason, len(e.Attempts))
+	}
 	p.api("POST", "endpoints/partner/pause", "", nil)
 	id := p.accept("POST", "/to/partner", "x", "Postern-Ttl: 1s")
 	p.stop(10 * time.Second)
