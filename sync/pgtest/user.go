@@ -25,5 +25,5 @@ func unprivileged() (*syscall.Credential, error) {
 		}
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid), NoSetGroups: true}, nil
 	}
-	return nil, fmt.Errorf("Postgres does not run as root, and no other user was found: %w", errors.Join(errs...))
+	return nil, fmt.Errorf("no user was found for Postgres, which does not run as root: %w", errors.Join(errs...))
 }
