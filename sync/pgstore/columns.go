@@ -26,9 +26,8 @@ type queueArrays struct {
 	version        []int64
 }
 
-func queueColumns(states []*state, ids map[endpointRef]int32) *queueArrays {
+func queueColumns(states []*state, ids map[endpointRef]int32, now time.Time) *queueArrays {
 	q := &queueArrays{}
-	now := time.Now()
 	for _, s := range states {
 		q.event, q.created = append(q.event, s.EventID), append(q.created, s.CreatedAt)
 		q.endpoint = append(q.endpoint, ids[refOf(&s.Row)])

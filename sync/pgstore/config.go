@@ -25,6 +25,8 @@ type Config struct {
 	Timeout time.Duration
 	// Retention is how long history is kept. Zero: 720 h.
 	Retention time.Duration
+	// Now is this machine's clock; nil means time.Now.
+	Now func() time.Time
 	// Logger is told of the few things that an operator must know. Nil: nothing is logged.
 	Logger *slog.Logger
 }
@@ -51,6 +53,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Retention <= 0 {
 		c.Retention = defaultRetention
+	}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

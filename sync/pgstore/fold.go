@@ -15,7 +15,8 @@ type eventKey struct {
 // state is an event after all rows of a batch: the latest version's state, with the last attempt and payload seen.
 type state struct {
 	Row
-	last *Attempt // of all versions in the batch
+	last  *Attempt // of all versions in the batch
+	tried uint64   // the version that it belongs to
 }
 
 // fold keeps one state per event, in order of key, so that two batches never lock rows in different orders.
@@ -26,12 +27,11 @@ func fold(rows []Row) (live, deleted []*state) {
 		key := eventKey{text(r.EventID, maxKey), moment(r.CreatedAt).UnixMicro()}
 		s := states[key]
 		if s == nil {
-			s = &state{Row: *r, last: r.Attempt}
-			s.EventID, s.CreatedAt = key.id, moment(r.CreatedAt)
+			s = &state{}
 			states[key] = s
-			continue
 		}
 		s.merge(r)
+		s.EventID, s.CreatedAt = key.id, moment(r.CreatedAt)
 	}
 	for _, s := range states {
 		if s.Status == "" || !known(s.Status) {
@@ -49,23 +49,18 @@ func byKey(a, b *state) int {
 	return cmp.Or(cmp.Compare(a.EventID, b.EventID), a.CreatedAt.Compare(b.CreatedAt))
 }
 
-// merge takes another version of the same event. The later one decides; an attempt or payload that it lacks is taken
-// from the other.
+// merge takes another version of the same event. The latest one decides; the last attempt and the payload are taken from
+// whichever has them.
 func (s *state) merge(r *Row) {
-	if r.Version > s.Version {
-		older := *s
-		s.Row, s.last = *r, r.Attempt
-		s.EventID, s.CreatedAt = older.EventID, older.CreatedAt
-		if s.last == nil {
-			s.last = older.last
-		}
-		if s.Payload == nil {
-			s.Payload = older.Payload
-		}
-		return
+	if r.Attempt != nil && r.Version >= s.tried {
+		s.last, s.tried = r.Attempt, r.Version
 	}
-	if s.last == nil {
-		s.last = r.Attempt
+	body := s.Payload
+	if r.Version >= s.Version {
+		s.Row = *r
+	}
+	if s.Payload == nil {
+		s.Payload = body
 	}
 	if s.Payload == nil {
 		s.Payload = r.Payload

@@ -59,7 +59,7 @@ func (s *Store) Heartbeat(ctx context.Context, h Heartbeat) (skew time.Duration,
 	var skewMS int64
 	err = s.tx(ctx, "send a heartbeat", func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, put, s.cfg.Instance, string(labels), text(s.cfg.Version, maxText), momentOrNull(h.StartedAt), h.Stopping,
-			time.Now(), h.Pending, h.AwaitingRetry, h.InFlight, h.Dead, momentOrNull(h.OldestPending), h.SpoolBytes, h.BacklogRows,
+			s.cfg.Now(), h.Pending, h.AwaitingRetry, h.InFlight, h.Dead, momentOrNull(h.OldestPending), h.SpoolBytes, h.BacklogRows,
 			h.Lag.Milliseconds(), h.RejectedRows, h.DroppedRows).Scan(&skewMS)
 	})
 	skew = time.Duration(skewMS) * time.Millisecond

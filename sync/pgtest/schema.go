@@ -66,18 +66,27 @@ func On(t testing.TB, dsn string) *DB {
 	t.Helper()
 	db := &DB{t: t, DSN: dsn, Schema: "t_" + strings.ToLower(rand.Text()[:16])}
 	t.Cleanup(func() {
-		// The test's own context has ended by now, and its server may be down.
-		ctx := context.Background()
-		conn, err := pgx.Connect(ctx, dsn)
-		if err != nil {
-			return
-		}
-		defer conn.Close(ctx)
-		if _, err := conn.Exec(ctx, "DROP SCHEMA IF EXISTS "+db.Schema+" CASCADE"); err != nil {
-			t.Errorf("drop the schema: %v", err)
+		// Its server may be down by now, and then there is nothing to drop.
+		if conn, err := pgx.Connect(context.Background(), dsn); err == nil {
+			conn.Close(context.Background())
+			Run(t, dsn, "DROP SCHEMA IF EXISTS "+db.Schema+" CASCADE")
 		}
 	})
 	return db
+}
+
+// Run runs statements on a server, also when the test's own context has ended.
+func Run(t testing.TB, dsn, sql string) {
+	t.Helper()
+	ctx := context.Background()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err == nil {
+		_, err = conn.Exec(ctx, sql)
+		_ = conn.Close(ctx)
+	}
+	if err != nil {
+		t.Errorf("%s: %v", sql, err)
+	}
 }
 
 // Exec runs statements with the schema in front of the search path.
@@ -137,4 +146,18 @@ func (db *DB) conn(fn func(ctx context.Context, conn *pgx.Conn) error) {
 	if err != nil {
 		db.t.Fatal(err)
 	}
+}
+
+// Hold runs a query in a transaction that stays open until the returned function is called.
+func (db *DB) Hold(sql string) (release func()) {
+	db.t.Helper()
+	ctx := db.t.Context()
+	conn, err := pgx.Connect(ctx, db.DSN)
+	if err == nil {
+		_, err = conn.Exec(ctx, "BEGIN; SET LOCAL search_path = "+db.Schema+"; "+sql)
+	}
+	if err != nil {
+		db.t.Fatal(err)
+	}
+	return func() { _ = conn.Close(context.WithoutCancel(ctx)) }
 }

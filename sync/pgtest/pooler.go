@@ -1,0 +1,108 @@
+package pgtest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// FindPooler returns PgBouncer's path, empty where there is none.
+func FindPooler() string {
+	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// poolerConfig has two server connections for everybody, so that transactions of one client meet different ones.
+const poolerConfig = `[databases]
+* = host=127.0.0.1 port=%d
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = %s
+pool_mode = transaction
+default_pool_size = 2
+max_client_conn = 500
+`
+
+// Pooler starts a PgBouncer in transaction mode in front of the server, which ends with the test, and returns the
+// connection string that goes through it.
+func (s *Server) Pooler(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(s.dir, "pooler")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	users, config := filepath.Join(dir, "users"), filepath.Join(dir, "ini")
+	for path, text := range map[string]string{
+		users:  fmt.Sprintf("%q %q\n", "postgres", password),
+		config: fmt.Sprintf(poolerConfig, s.port, port, users),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.cred != nil {
+		for _, path := range []string{dir, users, config} {
+			if err := os.Chown(path, int(s.cred.Uid), int(s.cred.Gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cmd := exec.Command(FindPooler(), "-q", config)
+	cmd.Dir, cmd.SysProcAttr = dir, childAttr(s.cred)
+	started, exited := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // see Up
+		defer runtime.UnlockOSThread()
+		defer close(exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-exited
+	})
+	awaitPort(t, port, exited)
+	return fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%d/postgres?sslmode=disable", password, port)
+}
+
+func awaitPort(t testing.TB, port int, exited <-chan struct{}) {
+	t.Helper()
+	deadline := time.After(startLimit)
+	for {
+		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			conn.Close()
+			return
+		}
+		select {
+		case <-exited:
+			t.Fatal("the pooler has ended")
+		case <-deadline:
+			t.Fatalf("the pooler does not answer: %v", err)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
