@@ -52,6 +52,7 @@ var mayImport = map[string][]string{
 	"postern/proxy/app": {
 		"postern/configs", "postern/spool", "postern/limiter/...", "postern/proxy/ingest", "postern/proxy/scheduler",
 		"postern/proxy/delivery", "postern/proxy/egress", "postern/proxy/admin", "postern/proxy/telemetry",
+		"postern/sync/syncer", "postern/sync/pgstore",
 		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem", "postern/proxy/signing",
 	},
 	"postern/proxy/cli": {
@@ -77,7 +78,6 @@ var oneDoor = map[string][]string{
 	"golang.org/x/time/rate":                {"postern/limiter/bucket"},
 	"github.com/jackc/pgx/v5":               {"postern/sync/pgstore", "postern/sync/pgtest"},
 	"github.com/jackc/pgx/v5/pgconn":        {"postern/sync/pgstore"},
-	"github.com/jackc/pgx/v5/pgxpool":       {"postern/sync/pgstore"},
 }
 
 type listed struct {

@@ -28,7 +28,7 @@ func (s *Store) endpointIDs(ctx context.Context, refs map[endpointRef]int32) err
 	// The same order for every instance: no deadlocks.
 	slices.SortFunc(missing, func(a, b endpointRef) int { return cmp.Or(cmp.Compare(a.url, b.url), cmp.Compare(a.name, b.name)) })
 	var ids map[string]int32
-	err := s.tx(ctx, "number the endpoints", func(ctx context.Context, tx pgx.Tx) (err error) {
+	err := s.tx(ctx, s.usual("number the endpoints"), func(ctx context.Context, tx pgx.Tx) (err error) {
 		if ids, err = numberEndpoints(ctx, tx, missing); err != nil {
 			return err
 		}

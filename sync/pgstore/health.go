@@ -57,7 +57,7 @@ func (s *Store) Heartbeat(ctx context.Context, h Heartbeat) (skew time.Duration,
 			lag_ms = excluded.lag_ms, rejected_rows = excluded.rejected_rows, dropped_rows = excluded.dropped_rows
 		RETURNING clock_skew_ms`
 	var skewMS int64
-	err = s.tx(ctx, "send a heartbeat", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.tx(ctx, s.usual("send a heartbeat"), func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, put, s.cfg.Instance, string(labels), text(s.cfg.Version, maxText), momentOrNull(h.StartedAt), h.Stopping,
 			s.cfg.Now(), h.Pending, h.AwaitingRetry, h.InFlight, h.Dead, momentOrNull(h.OldestPending), h.SpoolBytes, h.BacklogRows,
 			h.Lag.Milliseconds(), h.RejectedRows, h.DroppedRows).Scan(&skewMS)
@@ -102,7 +102,7 @@ func (s *Store) WriteHealth(ctx context.Context, list []Health) error {
 			p50_ms = excluded.p50_ms, p95_ms = excluded.p95_ms, p99_ms = excluded.p99_ms, sample_count = excluded.sample_count,
 			updated_at = now()`
 	args := healthArgs(s.cfg.Instance, list, refs)
-	err := s.tx(ctx, "write the endpoints' health", func(ctx context.Context, tx pgx.Tx) error {
+	err := s.tx(ctx, s.usual("write the endpoints' health"), func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, put, args...)
 		return err
 	})

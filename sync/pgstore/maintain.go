@@ -30,7 +30,7 @@ func (s *Store) Maintain(ctx context.Context) (held bool, err error) {
 	}
 	begin := s.beginWith(s.cfg.Timeout.Milliseconds(), maintainLockMS)
 	for _, table := range partitioned {
-		err := s.txWith(ctx, begin, "make partitions of "+table, func(ctx context.Context, tx pgx.Tx) error {
+		err := s.tx(ctx, call{"make partitions of " + table, begin, 2 * s.cfg.Timeout}, func(ctx context.Context, tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `SELECT make_partitions($1::text, $2::integer, $3::interval)`, table, daysAhead, s.cfg.Retention)
 			return err
 		})
@@ -43,7 +43,7 @@ func (s *Store) Maintain(ctx context.Context) (held bool, err error) {
 	}
 	for range pruneRounds {
 		var n int64
-		err := s.txWith(ctx, begin, "remove old rows", func(ctx context.Context, tx pgx.Tx) error {
+		err := s.tx(ctx, call{"remove old rows", begin, 2 * s.cfg.Timeout}, func(ctx context.Context, tx pgx.Tx) error {
 			return tx.QueryRow(ctx, `SELECT prune($1::interval, $2::integer)`, s.cfg.Retention, pruneRows).Scan(&n)
 		})
 		if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) Maintain(ctx context.Context) (held bool, err error) {
 			break
 		}
 	}
-	return true, s.tx(ctx, "note the maintenance", func(ctx context.Context, tx pgx.Tx) error {
+	return true, s.tx(ctx, s.usual("note the maintenance"), func(ctx context.Context, tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `UPDATE maintenance SET done_at = now()`)
 		return err
 	})
@@ -63,7 +63,7 @@ func (s *Store) Maintain(ctx context.Context) (held bool, err error) {
 func (s *Store) lease(ctx context.Context) (held bool, err error) {
 	const take = `UPDATE maintenance SET holder = $1::uuid, expires_at = now() + make_interval(secs => $2::float8)
 		WHERE holder = $1::uuid OR expires_at < now()`
-	err = s.tx(ctx, "take the maintenance lease", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.tx(ctx, s.usual("take the maintenance lease"), func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, take, s.cfg.Instance, leaseSeconds)
 		held = tag.RowsAffected() == 1
 		return err
@@ -75,7 +75,7 @@ func (s *Store) lease(ctx context.Context) (held bool, err error) {
 func (s *Store) dropOld(ctx context.Context, begin, table string) error {
 	for {
 		var dropped *string
-		err := s.txWith(ctx, begin, "drop a partition of "+table, func(ctx context.Context, tx pgx.Tx) error {
+		err := s.tx(ctx, call{"drop a partition of " + table, begin, 2 * s.cfg.Timeout}, func(ctx context.Context, tx pgx.Tx) error {
 			return tx.QueryRow(ctx, `SELECT drop_partition($1::text, $2::interval)`, table, s.cfg.Retention).Scan(&dropped)
 		})
 		if err != nil || dropped == nil {

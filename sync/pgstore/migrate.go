@@ -74,7 +74,7 @@ type Applied struct {
 
 // Applied returns the state of the schema; a schema that is not there has version 0.
 func (s *Store) Applied(ctx context.Context) (a Applied, err error) {
-	err = s.tx(ctx, "read the schema's version", func(ctx context.Context, tx pgx.Tx) error {
+	err = s.tx(ctx, s.usual("read the schema's version"), func(ctx context.Context, tx pgx.Tx) error {
 		a, err = applied(ctx, tx)
 		return err
 	})
@@ -164,14 +164,7 @@ func (s *Store) newer(a Applied) error {
 
 // migration runs fn in a transaction with a migration's limits.
 func (s *Store) migration(ctx context.Context, what string, fn func(ctx context.Context, tx pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, migrateTimeout)
-	defer cancel()
-	begin := s.beginWith(migrateTimeout.Milliseconds(), 0)
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error { return fn(ctx, tx) })
-	if err != nil {
-		return s.wrap(what, err)
-	}
-	return nil
+	return s.tx(ctx, call{what, s.beginWith(migrateTimeout.Milliseconds(), 0), migrateTimeout}, fn)
 }
 
 // prepare makes the schema and the table of versions, alone.

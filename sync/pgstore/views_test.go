@@ -275,9 +275,9 @@ func TestViewsReadIndexes(t *testing.T) {
 	write(t, s, append(rows, pending("p"))...)
 	db.Exec("ANALYZE")
 	for name, query := range map[string]string{
-		"webhook_queue_p[0-9]+_status_created_at_idx":          `SELECT * FROM pipeline_status`,
-		"webhook_queue_p[0-9]+_endpoint_id_dead_at_idx":        `SELECT count(*) FROM webhook_queue WHERE status = 'dead_letter' AND endpoint_id = 1 AND dead_at > now() - interval '1 day'`,
-		"endpoint_latency_p[0-9]+_endpoint_id_measured_at_idx": `SELECT count(*) FROM endpoint_latency WHERE endpoint_id = 1 AND measured_at > now() + interval '1 second'`,
+		"webhook_queue_p[0-9]+_status_created_at_idx":                      `SELECT * FROM pipeline_status`,
+		"webhook_queue_p[0-9]+_endpoint_id_dead_at_idx":                    `SELECT count(*) FROM webhook_queue WHERE status = 'dead_letter' AND endpoint_id = 1 AND dead_at > now() - interval '1 day'`,
+		"endpoint_latency_p[0-9]+_endpoint_id_measured_at_response_ms_idx": `SELECT count(*) FROM endpoint_latency WHERE endpoint_id = 1 AND measured_at > now() + interval '1 second'`,
 	} {
 		plan := explain(db, query)
 		if !strings.Contains(plan, "Index") || strings.Contains(plan, "Seq Scan on webhook_queue_p"+now.Format("20060102")) {

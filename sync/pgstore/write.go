@@ -21,7 +21,7 @@ func (s *Store) Write(ctx context.Context, rows []Row) error {
 	}
 	live, deleted := fold(rows)
 	queue, attempts, seen := queueColumns(live, refs, s.cfg.Now()), attemptColumns(rows, refs), seenColumns(rows, refs)
-	err := s.tx(ctx, "write a batch", func(ctx context.Context, tx pgx.Tx) error {
+	err := s.tx(ctx, s.usual("write a batch"), func(ctx context.Context, tx pgx.Tx) error {
 		if err := s.bury(ctx, tx, deleted); err != nil {
 			return err
 		}

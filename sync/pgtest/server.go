@@ -241,3 +241,14 @@ func freePort() (int, error) {
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
+
+// Dump is everything that is in a schema, as pg_dump writes it.
+func (s *Server) Dump(t testing.TB, schema string) string {
+	t.Helper()
+	cmd := s.command("pg_dump", "--schema="+schema, "--inserts", s.DSN())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("pg_dump: %v: %s", err, out)
+	}
+	return string(out)
+}

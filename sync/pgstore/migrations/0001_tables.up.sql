@@ -114,7 +114,7 @@ CREATE TABLE endpoint_latency (
     PRIMARY KEY (instance_id, event_id, attempt, measured_at)
 ) PARTITION BY RANGE (measured_at);
 ALTER SEQUENCE endpoint_latency_id_seq OWNED BY endpoint_latency.id;
-CREATE INDEX endpoint_latency_endpoint ON endpoint_latency (endpoint_id, measured_at);
+CREATE INDEX endpoint_latency_endpoint ON endpoint_latency (endpoint_id, measured_at) INCLUDE (response_ms);
 CREATE TABLE endpoint_latency_default PARTITION OF endpoint_latency DEFAULT;
 COMMENT ON COLUMN endpoint_latency.response_ms IS 'null where no response headers came and it was no timeout: such an attempt is no sample';
 COMMENT ON COLUMN endpoint_latency.measured_at IS 'when the attempt ended, by the instance''s clock';

@@ -23,24 +23,28 @@ LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
       FROM p, t
 $$;
 
--- endpoint_counts gathers the counts of some endpoints since a time: whole hours from hours, what is left from minutes.
--- Where the minutes are past their retention, the period begins with its first whole or broken hour.
-CREATE FUNCTION endpoint_counts(ids integer[], since timestamptz, OUT buckets smallint[], OUT counts bigint[])
+-- endpoint_counts gathers the counts of some endpoints in [since, until): whole hours from hours, what is left at both
+-- ends from minutes. Where the minutes are past their retention, the period begins with its first hour, whole or broken.
+CREATE FUNCTION endpoint_counts(ids integer[], since timestamptz, until timestamptz DEFAULT 'infinity',
+    OUT buckets smallint[], OUT counts bigint[])
 LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     first_hour timestamptz := date_trunc('hour', since, 'UTC');
-    floor_at   timestamptz;
+    last_hour  timestamptz := date_trunc('hour', until, 'UTC');
 BEGIN
-    SELECT m.raw_from INTO floor_at FROM maintenance m;
-    IF first_hour < since AND since >= coalesce(floor_at, '-infinity') THEN
+    IF first_hour < since AND since >= (SELECT m.raw_from FROM maintenance m) THEN
         first_hour := first_hour + interval '1 hour';
     END IF;
     SELECT array_agg(s.b), array_agg(s.n) INTO buckets, counts FROM (
         SELECT u.b, sum(u.n)::bigint AS n FROM (
-            SELECT h.buckets, h.counts FROM endpoint_hours h WHERE h.endpoint_id = ANY (ids) AND h.hour >= first_hour
+            SELECT h.buckets, h.counts FROM endpoint_hours h
+             WHERE h.endpoint_id = ANY (ids) AND h.hour >= first_hour AND h.hour < last_hour
             UNION ALL
             SELECT m.buckets, m.counts FROM endpoint_minutes m
-             WHERE m.endpoint_id = ANY (ids) AND m.minute >= date_trunc('minute', since) AND m.minute < first_hour
+             WHERE m.endpoint_id = ANY (ids) AND m.minute >= date_trunc('minute', since) AND m.minute < least(first_hour, until)
+            UNION ALL
+            SELECT m.buckets, m.counts FROM endpoint_minutes m
+             WHERE m.endpoint_id = ANY (ids) AND m.minute >= greatest(first_hour, last_hour) AND m.minute < until
         ) r, unnest(r.buckets, r.counts) u(b, n) GROUP BY u.b) s;
 END $$;
 
@@ -71,9 +75,9 @@ BEGIN
     SELECT coalesce(sum(n), 0) INTO total FROM unnest(c.counts) n;
     IF total <= 100000 AND since >= floor_at THEN
         RETURN QUERY
-            SELECT url, percentile_cont(0.5) WITHIN GROUP (ORDER BY l.response_ms), percentile_cont(0.95) WITHIN GROUP (ORDER BY l.response_ms),
-                   percentile_cont(0.99) WITHIN GROUP (ORDER BY l.response_ms), count(l.response_ms), true
-              FROM endpoint_latency l WHERE l.endpoint_id = ANY (ids) AND l.measured_at >= since;
+            SELECT url, x.p[1], x.p[2], x.p[3], x.n, true FROM (
+                SELECT percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (ORDER BY l.response_ms) AS p, count(l.response_ms) AS n
+                  FROM endpoint_latency l WHERE l.endpoint_id = ANY (ids) AND l.measured_at >= since) x;
         RETURN;
     END IF;
     RETURN QUERY SELECT url, b.p50_ms, b.p95_ms, b.p99_ms, b.sample_count, false FROM bucket_percentiles(c.buckets, c.counts) b;
