@@ -32,8 +32,8 @@ func FuzzText(f *testing.F) {
 
 func TestLongTextsStayDifferent(t *testing.T) {
 	a, b := strings.Repeat("x", 5000)+"a", strings.Repeat("x", 5000)+"b"
-	if text(a, 1000) == text(b, 1000) || text(a, 1000) != text(a, 1000) {
-		t.Error("two long keys are one, or one is two")
+	if text(a, 1000) == text(b, 1000) {
+		t.Error("two long keys are one")
 	}
 }
 
