@@ -3,6 +3,7 @@ package spool
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"postern/spool/internal/layout"
@@ -52,7 +53,7 @@ func (s *Spool) Retry(ctx context.Context, id string) error {
 		case t.get(layout.Done, key) != nil:
 			return ErrDelivered
 		}
-		ev, before, err := readEvent(t.tx, seq)
+		ev, _, before, err := readWaiting(t.tx, seq, eventHead)
 		if err != nil {
 			return err
 		}
@@ -81,6 +82,7 @@ func (t *txn) retry(ev *Event, before progress) error {
 	if state == StateDeadLetter {
 		t.del(layout.Dead, key)
 	} else {
+		t.tellIfLost(ev, &before)
 		t.del(layout.Due, layout.DueKey(row.id, before.NextAttempt, ev.Seq))
 		t.delDeadline(ev, before.Since)
 	}
@@ -125,7 +127,7 @@ func (t *txn) drop(id string, seq uint64) error {
 	key := layout.SeqKey(seq)
 	rec := t.get(layout.Events, key)
 	dead := t.get(layout.Dead, key)
-	ev, p, err := readEvent(t.tx, seq)
+	ev, _, p, err := readWaiting(t.tx, seq, eventHead)
 	if err != nil {
 		return err
 	}
@@ -137,6 +139,7 @@ func (t *txn) drop(id string, seq uint64) error {
 		}
 		t.del(layout.Dead, key)
 	} else {
+		t.tellIfLost(ev, &p)
 		t.del(layout.Due, layout.DueKey(row.id, p.NextAttempt, seq))
 		t.delDeadline(ev, p.Since)
 	}
@@ -160,11 +163,29 @@ func (t *txn) claim(id string) (key []byte, seq uint64, err error) {
 	if t.tx.Bucket(layout.Aside.Name()).Get(key) != nil {
 		return nil, 0, ErrNotFound
 	}
-	if !t.s.leases.reserve(seq) {
+	if !t.reserve(seq) {
 		return nil, 0, ErrBusy
 	}
-	t.reserved = append(t.reserved, seq)
 	return append([]byte(nil), key...), seq, nil
+}
+
+// reserve keeps an event from being leased until the transaction has ended; false means that it is out, or goes out with
+// this very transaction.
+func (t *txn) reserve(seq uint64) bool {
+	if slices.Contains(t.reserved, seq) {
+		return true
+	}
+	fresh := slices.ContainsFunc(t.fresh, func(l *Lease) bool { return l.Event.Seq == seq })
+	if fresh || !t.s.leases.reserve(seq) {
+		return false
+	}
+	t.reserved = append(t.reserved, seq)
+	return true
+}
+
+// tellIfLost makes sure that somebody looks after a reserved event again if the transaction fails.
+func (t *txn) tellIfLost(ev *Event, p *progress) {
+	t.untold = append(t.untold, Committed{Endpoint: ev.Endpoint, DueAt: p.NextAttempt})
 }
 
 // reserve takes an event off the market without a lease; false means that it is out.

@@ -11,6 +11,8 @@ type Lease struct {
 	Progress Progress
 	// Fresh tells that the event comes straight from its commit and was never read back from disk.
 	Fresh bool
+
+	version uint64 // of the event's progress: when it has moved on, the result is on disk
 }
 
 // Verdict is what becomes of a leased event after its attempt.
@@ -34,7 +36,8 @@ type Result struct {
 	// EndpointState, where not nil, replaces the endpoint's stored limiter state in the same transaction.
 	EndpointState []byte
 	// Done is called once, by the committer's goroutine, after the commit: it must not block. The spool keeps a result
-	// in memory and tries again until it is on disk; err is only ever ErrClosed (the result is lost with the process).
+	// in memory and tries again until it is on disk; err is only ever ErrClosed (the result is lost with the process) or
+	// ErrLeaseEnded (there was no such lease any more, and nothing was recorded).
 	Done func(err error)
 }
 

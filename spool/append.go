@@ -159,7 +159,7 @@ func (op *appendOp) store(t *txn) {
 		t.hints = append(t.hints, Committed{Endpoint: ev.Endpoint, DueAt: p.NextAttempt})
 		return
 	}
-	lease := &Lease{Event: ev, Progress: p.Progress, Fresh: true}
+	lease := &Lease{Event: ev, Progress: p.Progress, Fresh: true, version: p.version}
 	t.fresh = append(t.fresh, lease)
 	t.hints = append(t.hints, Committed{Endpoint: ev.Endpoint, DueAt: p.NextAttempt, Lease: lease})
 }

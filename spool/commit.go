@@ -76,8 +76,7 @@ func (s *Spool) afterTxn(t *txn, err error) {
 	if t == nil {
 		return
 	}
-	var ce *commitError
-	visible := errors.As(err, &ce) && ce.visible
+	visible := isVisible(err)
 	if err != nil {
 		for _, l := range t.fresh {
 			s.leases.remove(l.Event.Seq)
@@ -87,17 +86,17 @@ func (s *Spool) afterTxn(t *txn, err error) {
 	if err == nil || visible {
 		s.publish(t)
 	}
-	if visible {
-		s.hintOnly(t.hints)
-	}
-	if visible {
+	switch {
+	case visible:
 		// What those who were refused sent is there all the same, and due: somebody has to look.
 		for i := range t.hints {
 			t.hints[i].Lease = nil
 		}
 		s.tellCommitted(t)
-	}
-	if err == nil {
+	case err != nil && s.cfg.Committed != nil && len(t.untold) > 0:
+		s.cfg.Committed(t.untold)
+	case err == nil:
+		s.sweep = t.sweep
 		s.leases.remove(t.ended...)
 		s.deferred = append(s.deferred, t.deferred...)
 	}
@@ -105,16 +104,4 @@ func (s *Spool) afterTxn(t *txn, err error) {
 		s.room.recheck()
 		s.noteSpace()
 	}
-}
-
-// hintOnly tells of events that are in the spool after a commit that failed: they are there to be leased, and nobody has
-// them yet.
-func (s *Spool) hintOnly(hints []Committed) {
-	if s.cfg.Committed == nil || len(hints) == 0 {
-		return
-	}
-	for i := range hints {
-		hints[i].Lease = nil
-	}
-	s.cfg.Committed(hints)
 }

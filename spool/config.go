@@ -33,7 +33,7 @@ type Config struct {
 	// but by Lease.
 	Committed func([]Committed)
 	// Expired is told of events whose TTL passed while they waited, after the commit that made them dead letters. They are
-	// not leased: there is nothing to end. It is called by the committer and must not block. May be nil.
+	// not leased: there is nothing to end; their Event has neither headers nor body. It is called by the committer and must not block. May be nil.
 	Expired func([]*Lease)
 	// Damaged is told once that bbolt met something in the file that cannot be. Nothing is written from then on, and the
 	// next Open salvages: whoever runs the spool should close it and start anew. It must not block. May be nil.

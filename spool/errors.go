@@ -30,6 +30,9 @@ var (
 	ErrClosed = errors.New("the spool is closed")
 )
 
+// ErrLeaseEnded means that a lease was ended before, or was never given out.
+var ErrLeaseEnded = errors.New("the lease was ended before")
+
 // Errors of the calls that name one event.
 var (
 	// ErrNotFound means that the spool has no trace of the event.

@@ -26,11 +26,14 @@ func (t *txn) delDeadline(ev *Event, since time.Time) {
 	}
 }
 
+// maxExpiredBytes bounds what one pass holds and writes: heads only, but a head has the whole target.
+const maxExpiredBytes = mib
+
 // expireEvents makes dead letters of waiting events whose TTL has passed. One that is out is left to its holder.
 func (t *txn) expireEvents() error {
 	var keys [][]byte
 	c := t.bucket(layout.Expiry).Cursor()
-	for k, _ := c.First(); k != nil && len(keys) < sweepDrops; k, _ = c.Next() {
+	for k, _ := c.First(); k != nil && len(keys) < t.sweep.size; k, _ = c.Next() {
 		at, seq, ok := layout.ParseExpiryKey(k)
 		if ok && at.After(t.now) {
 			break
@@ -41,10 +44,12 @@ func (t *txn) expireEvents() error {
 	}
 	for _, k := range keys {
 		at, seq, ok := layout.ParseExpiryKey(k)
-		if !ok || !t.s.leases.reserve(seq) {
+		if t.deadBytes >= maxExpiredBytes {
+			break
+		}
+		if !ok || !t.reserve(seq) {
 			continue
 		}
-		t.reserved = append(t.reserved, seq)
 		if err := t.expire(seq, at); err != nil {
 			return err
 		}
@@ -59,17 +64,19 @@ func (t *txn) expire(seq uint64, at time.Time) error {
 	if rec == nil || t.get(layout.Dead, key) != nil {
 		return nil
 	}
-	ev, before, err := readEvent(t.tx, seq)
+	ev, size, before, err := readWaiting(t.tx, seq, eventHead)
 	if err != nil {
 		return nil // a damaged record: whoever leases it sets it aside
 	}
+	t.tellIfLost(ev, &before)
 	if due, ok := deadline(ev, before.Since); !ok || !due.Equal(at) {
+		t.hints = append(t.hints, t.untold[len(t.untold)-1]) // it waits on, and a Lease meanwhile passed it over
 		return nil
 	}
 	after := before
 	after.version++
 	after.DeadReason, after.DeadAt, after.NextAttempt = ReasonExpired, t.now.Truncate(time.Microsecond), time.Time{}
-	m := move{t: t, ev: ev, key: key, rec: rec, before: &before, after: &after, due: before.NextAttempt}
+	m := move{t: t, ev: ev, size: size, key: key, rec: rec, before: &before, after: &after, due: before.NextAttempt}
 	m.dead()
 	m.outbox(nil)
 	t.expired = append(t.expired, &Lease{Event: ev, Progress: after.Progress})

@@ -2,8 +2,10 @@ package spool
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -19,6 +21,9 @@ func expiring(t *testing.T) (r *rig, c *clock, given func() []string) {
 			defer mu.Unlock()
 			for _, l := range list {
 				ids = append(ids, l.Event.ID)
+				if l.Event.Body != nil || l.Event.Headers != nil || l.Event.Endpoint != endpointA || l.Event.AcceptedAt.IsZero() {
+					t.Errorf("given up: %+v", l.Event)
+				}
 			}
 		}
 	})
@@ -39,7 +44,7 @@ func TestTTLPassesWithoutALease(t *testing.T) {
 	c.pass(2 * time.Minute)
 	r.sweepNow()
 	v, err := r.Get("short", false)
-	if err != nil || v.State != StateDeadLetter || v.DeadReason != ReasonExpired || v.DeadAt.After(c.now()) {
+	if err != nil || v.State != StateDeadLetter || v.DeadReason != ReasonExpired || v.DeadAt.After(c.now()) || v.Size != 1 {
 		t.Errorf("short: %+v, %v", v, err)
 	}
 	for _, id := range []string{"long", "none"} {
@@ -83,4 +88,24 @@ func TestTTLLeavesWhatIsOut(t *testing.T) {
 	if v, _ := r.Get("a", false); v.State != StateDelivered || len(given()) != 0 {
 		t.Errorf("%v, told: %v", v.State, given())
 	}
+}
+
+// One pass holds no more than so many bytes, whatever the number of events.
+func TestTTLPassesInPieces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // no tick of the committer's own comes between
+		r, c, given := expiring(t)
+		for _, id := range []string{"a", "b", "c"} {
+			ev := event(id, endpointA, "x")
+			ev.AcceptedAt, ev.TTL = c.now(), time.Minute
+			ev.Target += strings.Repeat("x", maxExpiredBytes*2/3)
+			r.append(ev)
+		}
+		c.pass(time.Hour)
+		for _, want := range []int{2, 3} {
+			r.sweepNow()
+			if n := len(given()); n != want {
+				t.Errorf("%d given up, want %d", n, want)
+			}
+		}
+	})
 }

@@ -115,34 +115,93 @@ func TestVisibleFailure(t *testing.T) {
 }
 
 // TestVisibleAndUnsettled: the second sync fails too. The outcome is unknown then, nothing is written over, and the state
-// is the visible one when the disk is back.
+// is the visible one when the disk is back. The result is tried again though it is there, and counts once.
 func TestVisibleAndUnsettled(t *testing.T) {
-	r := newRig(t)
-	f := breakDisk(r.Spool)
-	r.append(event("a", endpointA, "x"))
-	l := r.lease(endpointA, 1)[0]
-	f.visible.Store(true)
-	f.noSync.Store(true)
-	if _, err := r.Append(t.Context(), event("b", endpointA, "x")); !errors.Is(err, ErrUnknownOutcome) {
-		t.Errorf("append: %v", err)
+	tests := map[string]struct {
+		result   func(*Lease) Result
+		state    State
+		attempts int
+		rows     int64 // of the outbox: two acceptances and what became of a
+	}{
+		"delivered": {delivered, StateDelivered, 1, 3},
+		"retry": {func(l *Lease) Result {
+			return Result{Attempt: attempt(l, 500), Verdict: VerdictRetry, NextAttempt: time.Now()}
+		}, StateFailed, 1, 3},
+		"put off without an attempt": {func(*Lease) Result {
+			return Result{Verdict: VerdictRetry, NextAttempt: time.Now()}
+		}, StatePending, 0, 3},
+		"dead": {func(l *Lease) Result {
+			return Result{Attempt: attempt(l, 404), Verdict: VerdictDead, Reason: ReasonPermanent}
+		}, StateDeadLetter, 1, 3},
+		"dead without an attempt": {func(*Lease) Result {
+			return Result{Verdict: VerdictDead, Reason: ReasonExpired}
+		}, StateDeadLetter, 0, 3},
 	}
-	done := make(chan error, 1)
-	res := Result{Attempt: attempt(l, 500), Verdict: VerdictRetry, NextAttempt: time.Now(), Done: func(err error) { done <- err }}
-	r.Finish(l, res)
-	if st := r.Stats(); st.Writable || st.Pending != 2 {
-		t.Errorf("stats while in doubt: %+v", st)
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.Outbox = true })
+			f := breakDisk(r.Spool)
+			r.append(event("a", endpointA, "x"))
+			l := r.lease(endpointA, 1)[0]
+			f.visible.Store(true)
+			f.noSync.Store(true)
+			done := make(chan error, 1)
+			res := tt.result(l)
+			res.Done = func(err error) { done <- err }
+			hold := r.holdCommitter()
+			r.Finish(l, res)
+			b := r.appendLater(event("b", endpointA, "x"))
+			close(hold)
+			r.mustBe(<-b, ErrUnknownOutcome)
+			if st := r.Stats(); st.Writable || st.Pending+st.Failed+st.DeadLetter+st.Delivered != 2 {
+				t.Errorf("stats while in doubt: %+v", st)
+			}
+			f.visible.Store(false)
+			f.noSync.Store(false)
+			r.must(<-done)
+			if v, err := r.Get("b", false); err != nil || v.State != StatePending {
+				t.Errorf("the event in doubt: %+v, %v", v, err)
+			}
+			if v, _ := r.Get("a", false); v.Attempts != tt.attempts || v.State != tt.state {
+				t.Errorf("%d attempts, %v", v.Attempts, v.State)
+			}
+			if n := r.Stats().OutboxRows; n != tt.rows {
+				t.Errorf("%d rows of outbox, want %d", n, tt.rows)
+			}
+			if h := r.Stats().LastHour; h.Delivered+h.Failed > 1 {
+				t.Errorf("the last hour: %+v", h)
+			}
+		})
 	}
-	f.visible.Store(false)
-	f.noSync.Store(false)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	if v, err := r.Get("b", false); err != nil || v.State != StatePending {
-		t.Errorf("the event in doubt: %+v, %v", v, err)
-	}
-	if v, _ := r.Get("a", false); v.Attempts != 1 {
-		t.Errorf("one attempt was recorded as %d", v.Attempts)
-	}
+}
+
+// holdCommitter makes the committer wait within an operation, and returns once it does. What is queued until the channel
+// is closed shares the next transaction.
+func (r *rig) holdCommitter() (hold chan struct{}) {
+	hold = make(chan struct{})
+	held := make(chan struct{})
+	go func() {
+		_ = r.do(func(*txn) error {
+			close(held)
+			<-hold
+			return nil
+		})
+	}()
+	<-held
+	return hold
+}
+
+// appendLater appends without waiting for the answer, and returns once the event is queued.
+func (r *rig) appendLater(ev *Event) <-chan error {
+	answer := make(chan error, 1)
+	op := &appendOp{ev: ev, rec: encodeEvent(ev)}
+	done, err := r.queue.add(op)
+	r.must(err)
+	go func() {
+		<-done
+		answer <- op.err
+	}()
+	return answer
 }
 
 // TestOneBadResult: a result that can never be written holds up nothing else.

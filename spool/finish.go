@@ -14,9 +14,13 @@ type finishOp struct {
 }
 
 // Finish ends a lease with the result of its attempt. It never blocks: the result is kept in memory until it is on disk,
-// and the event stays leased as long. A lease that was ended before is left alone, and Done is not called then.
+// and the event stays leased as long. Of a lease that was ended before, or was never given out, nothing is recorded: Done
+// is called with ErrLeaseEnded, before Finish returns, so that whoever counts what is open is never left waiting.
 func (s *Spool) Finish(l *Lease, r Result) {
 	if !s.leases.end(l) {
+		if r.Done != nil {
+			r.Done(ErrLeaseEnded)
+		}
 		return
 	}
 	op := &finishOp{s: s, lease: l, result: r}
@@ -46,24 +50,27 @@ func (op *finishOp) settle(err error) {
 
 func (op *finishOp) apply(t *txn) error {
 	ev := op.lease.Event
-	if state := op.result.EndpointState; state != nil {
-		t.putState(ev.Endpoint, state)
-	}
 	t.ended = append(t.ended, ev.Seq)
 	key := layout.SeqKey(ev.Seq)
 	rec := t.get(layout.Events, key)
-	if rec == nil {
+	if rec == nil || t.get(layout.Dead, key) != nil {
 		return nil // recorded already: a commit that was reported as failed was on disk after all
 	}
 	before, err := t.storedProgress(ev.Seq)
-	if err != nil || before == nil {
-		before = &progress{Progress: op.lease.Progress, version: 1}
-	}
-	if before.Attempts != op.lease.Progress.Attempts {
+	switch {
+	case err != nil || before == nil:
+		before = &progress{Progress: op.lease.Progress, version: op.lease.version}
+	case before.version != op.lease.version:
 		return nil // likewise
 	}
+	if state := op.result.EndpointState; state != nil {
+		t.putState(ev.Endpoint, state) // not where it was recorded already: a newer one may have come since
+	}
 	after := op.progressAfter(*before)
-	m := move{t: t, ev: ev, key: key, rec: rec, before: before, after: after, due: op.lease.Progress.NextAttempt}
+	m := move{
+		t: t, ev: ev, size: int64(len(ev.Body)), key: key, rec: rec,
+		before: before, after: after, due: op.lease.Progress.NextAttempt,
+	}
 	switch op.result.Verdict {
 	case VerdictDelivered:
 		m.delivered(t.now)
@@ -102,6 +109,7 @@ func (op *finishOp) progressAfter(p progress) *progress {
 type move struct {
 	t             *txn
 	ev            *Event
+	size          int64 // of its body
 	key, rec      []byte
 	before, after *progress
 	due           time.Time
@@ -134,7 +142,7 @@ func (m *move) delivered(now time.Time) {
 	row.count(StateDelivered, 1, 0)
 	rec := encodeSummary(&summary{
 		id: m.ev.ID, explicit: m.ev.ExplicitID, endpoint: row.id, named: m.ev.Named, method: m.ev.Method,
-		acceptedAt: m.ev.AcceptedAt, deliveredAt: now.Truncate(time.Microsecond), size: int64(len(m.ev.Body)),
+		acceptedAt: m.ev.AcceptedAt, deliveredAt: now.Truncate(time.Microsecond), size: m.size,
 		attempts: m.after.Attempts, charged: m.after.Charged, fingerprint: print, history: m.after.History,
 	})
 	m.t.del(layout.Events, m.key)
@@ -147,7 +155,9 @@ func (m *move) delivered(now time.Time) {
 func (m *move) dead() {
 	row := m.leave()
 	row.count(StateDeadLetter, 1, eventBytes(m.rec))
-	m.t.put(layout.Dead, m.key, encodeDead(&deadLetter{event: *m.ev, size: int64(len(m.ev.Body)), progress: *m.after}))
+	rec := encodeDead(&deadLetter{event: *m.ev, size: m.size, progress: *m.after})
+	m.t.put(layout.Dead, m.key, rec)
+	m.t.deadBytes += len(rec)
 	m.state = StateDeadLetter
 }
 

@@ -16,7 +16,7 @@ const (
 	historyStep = 64
 	// sweepRows bounds what one pass over old rows looks at.
 	sweepRows = 5000
-	// sweepDrops bounds what it removes: a transaction stays small.
+	// sweepDrops bounds what it removes of each kind: a transaction stays small.
 	sweepDrops = 500
 	// endpointIdle is how long the row of an endpoint without events is kept.
 	endpointIdle = time.Hour

@@ -7,7 +7,13 @@ func (s *Spool) housekeep() {
 	if s.failing() {
 		return
 	}
-	if err := s.commit([]operation{sweepOp{s}}); err != nil {
+	err := s.commit([]operation{sweepOp{s}})
+	switch {
+	case err == nil:
+		s.sweep.bigger()
+	case lacksRoom(err):
+		s.sweep.smaller() // a full disk is not a broken one: deliveries go on
+	default:
 		s.fail(err)
 		return
 	}

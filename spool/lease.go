@@ -187,7 +187,7 @@ func (s *Spool) readPicks(tx *bolt.Tx, picks []pick) []*Lease {
 			s.setAside(p, err)
 			continue
 		}
-		p.lease.Event, p.lease.Progress = ev, prog.Progress
+		p.lease.Event, p.lease.Progress, p.lease.version = ev, prog.Progress, prog.version
 		p.lease.Progress.NextAttempt = p.due
 		leases = append(leases, p.lease)
 	}
@@ -196,15 +196,21 @@ func (s *Spool) readPicks(tx *bolt.Tx, picks []pick) []*Lease {
 
 // readEvent reads an event that waits, with all of its payload.
 func readEvent(tx *bolt.Tx, seq uint64) (*Event, progress, error) {
+	ev, _, p, err := readWaiting(tx, seq, eventPayload)
+	return ev, p, err
+}
+
+// readWaiting reads part of an event that waits; size is that of its body.
+func readWaiting(tx *bolt.Tx, seq uint64, part eventPart) (ev *Event, size int64, p progress, err error) {
 	key := layout.SeqKey(seq)
-	ev, _, err := decodeEvent(seq, tx.Bucket(layout.Events.Name()).Get(key), eventPayload)
+	ev, size, err = decodeEvent(seq, tx.Bucket(layout.Events.Name()).Get(key), part)
 	if err != nil {
-		return nil, progress{}, err
+		return nil, 0, progress{}, err
 	}
 	rec := tx.Bucket(layout.Progress.Name()).Get(key)
 	if rec == nil {
-		return ev, initialProgress(ev), nil
+		return ev, size, initialProgress(ev), nil
 	}
-	p, err := decodeProgress(seq, rec)
-	return ev, p, err
+	p, err = decodeProgress(seq, rec)
+	return ev, size, p, err
 }

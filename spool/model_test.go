@@ -153,12 +153,16 @@ func (m *model) doFinish(t *rapid.T) {
 	if r.Verdict == VerdictDelivered {
 		r.Attempt = attempt(l, 200)
 	}
-	done := make(chan error, 1)
+	done, again := make(chan error, 1), make(chan error, 1)
 	r.Done = func(err error) { done <- err }
 	m.s.Finish(l, r)
+	r.Done = func(err error) { again <- err }
 	m.s.Finish(l, r) // the second time means nothing
 	if err := <-done; err != nil {
 		t.Fatal(err)
+	}
+	if err := <-again; !errors.Is(err, ErrLeaseEnded) {
+		t.Fatalf("a second end of a lease: %v", err)
 	}
 	e.attempts++
 	e.due = r.NextAttempt

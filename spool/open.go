@@ -58,6 +58,7 @@ func openLocked(cfg Config, dir *directory) (*Spool, error) {
 		names:   make(map[uint32]string),
 		closing: make(chan struct{}), stopped: make(chan struct{}), giveUp: make(chan struct{}),
 		writable: true,
+		sweep:    sweep{size: sweepDrops},
 	}
 	s.compaction.ready = make(chan *compactor, 1)
 	st.onDamage = s.damaged

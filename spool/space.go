@@ -15,6 +15,9 @@ func isNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, berrors.ErrMaxSizeReached)
 }
 
+// lacksRoom tells a commit that had no room and left no trace. One that is visible must not be tried again in pieces.
+func lacksRoom(err error) bool { return isNoSpace(err) && !isVisible(err) }
+
 // allocate gives the file blocks up to size.
 func (st *store) allocate(size int64) error {
 	size = (size + pageSize - 1) / pageSize * pageSize

@@ -30,6 +30,11 @@ type commitError struct {
 func (e *commitError) Error() string { return "commit: " + e.err.Error() }
 func (e *commitError) Unwrap() error { return e.err }
 
+func isVisible(err error) bool {
+	var ce *commitError
+	return errors.As(err, &ce) && ce.visible
+}
+
 // generation is one open database and those who read in it. A new one begins when the file is exchanged.
 type generation struct {
 	db      *bolt.DB

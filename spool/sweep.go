@@ -9,8 +9,14 @@ import (
 // sweep remembers where the passes over old rows stand.
 type sweep struct {
 	done, dead uint64
+	size       int  // how many rows of a kind one pass removes
 	warned     bool // that keys are forgotten before their time
 }
+
+// smaller is for a disk or file without room: what a pass needs of it goes with what it removes.
+func (sw *sweep) smaller() { sw.size = max(sw.size/2, 1) }
+
+func (sw *sweep) bigger() { sw.size = min(2*sw.size, sweepDrops) }
 
 // sweepOp removes what has outlived its retention, a little at a time.
 type sweepOp struct{ s *Spool }
@@ -20,7 +26,7 @@ func (op sweepOp) size() int     { return 0 }
 func (op sweepOp) lasting() bool { return false }
 
 func (op sweepOp) apply(t *txn) error {
-	t.expireKeys(8 * sweepDrops)
+	t.expireKeys(8 * t.sweep.size)
 	t.expireSummaries()
 	t.expireDead()
 	t.expireEndpoints()
@@ -47,8 +53,8 @@ func (t *txn) expireKeys(upTo int) {
 		}
 		keys = append(keys, append([]byte(nil), k...))
 	}
-	if early && !t.s.sweep.warned {
-		t.s.sweep.warned = true
+	if early && !t.sweep.warned {
+		t.sweep.warned = true
 		t.s.cfg.Logger.Warn("more idempotency keys arrive than an eighth of spool.max_bytes can remember for " +
 			"spool.dedupe_window: the oldest are forgotten early")
 	}
@@ -68,7 +74,7 @@ func (t *txn) scanFrom(id layout.Bucket, from uint64, old func(seq uint64, v []b
 	n := 0
 	for k, v := c.Seek(layout.SeqKey(from)); k != nil; k, v = c.Next() {
 		seq, ok := layout.Seq(k)
-		if n++; n > sweepRows || len(seqs) >= sweepDrops {
+		if n++; n > sweepRows || len(seqs) >= t.sweep.size {
 			return seqs, seq
 		}
 		if ok && old(seq, v) {
@@ -80,11 +86,11 @@ func (t *txn) scanFrom(id layout.Bucket, from uint64, old func(seq uint64, v []b
 
 func (t *txn) expireSummaries() {
 	keep := t.s.cfg.DeliveredRetention
-	seqs, next := t.scanFrom(layout.Done, t.s.sweep.done, func(seq uint64, v []byte) bool {
+	seqs, next := t.scanFrom(layout.Done, t.sweep.done, func(seq uint64, v []byte) bool {
 		sum, err := decodeSummary(seq, v)
 		return err != nil || t.now.Sub(sum.deliveredAt) >= keep
 	})
-	t.s.sweep.done = next
+	t.sweep.done = next
 	for _, seq := range seqs {
 		t.dropSummary(seq, t.get(layout.Done, layout.SeqKey(seq)))
 	}
@@ -92,11 +98,11 @@ func (t *txn) expireSummaries() {
 
 func (t *txn) expireDead() {
 	keep := t.s.cfg.DeadLetterRetention
-	seqs, next := t.scanFrom(layout.Dead, t.s.sweep.dead, func(seq uint64, v []byte) bool {
+	seqs, next := t.scanFrom(layout.Dead, t.sweep.dead, func(seq uint64, v []byte) bool {
 		dl, err := decodeDead(seq, v)
 		return err == nil && t.now.Sub(dl.DeadAt) >= keep
 	})
-	t.s.sweep.dead = next
+	t.sweep.dead = next
 	for _, seq := range seqs {
 		t.expireOne(seq)
 	}
@@ -105,10 +111,9 @@ func (t *txn) expireDead() {
 func (t *txn) expireOne(seq uint64) {
 	key := layout.SeqKey(seq)
 	dl, err := decodeDead(seq, t.get(layout.Dead, key))
-	if err != nil || !t.s.leases.reserve(seq) {
+	if err != nil || !t.reserve(seq) {
 		return
 	}
-	t.reserved = append(t.reserved, seq)
 	if rec := t.get(layout.Events, key); rec != nil {
 		t.endpoint(dl.event.Endpoint).count(StateDeadLetter, -1, eventBytes(rec))
 		t.del(layout.Events, key)
@@ -121,7 +126,7 @@ func (t *txn) expireOne(seq uint64) {
 func (t *txn) expireEndpoints() {
 	n := 0
 	for name, row := range t.s.endpointRows() {
-		if _, touched := t.rows[name]; touched || row.live() || t.now.Sub(row.usedAt) < endpointIdle || n >= sweepDrops {
+		if _, touched := t.rows[name]; touched || row.live() || t.now.Sub(row.usedAt) < endpointIdle || n >= t.sweep.size {
 			continue
 		}
 		t.rows[name], t.dirty = nil, true

@@ -19,20 +19,23 @@ type txn struct {
 	err     error // the first error of bbolt; the transaction is lost with it
 	dirty   bool
 
-	counters counters
-	rows     map[string]*endpointRow // touched ones; nil: removed
-	minute   HourStats               // to be added to the present minute
-	fresh    []*Lease                // handed out with the commit
-	hints    []Committed
-	ended    []uint64 // leases that end with the commit
-	expired  []*Lease // events whose TTL passed while they waited
-	reserved []uint64 // events that nobody may lease until the transaction has ended
-	pendedAt uint64   // lowest sequence number that became pending again; 0: none
-	room     *room
-	keys     int         // how many were remembered
-	deferred []operation // accepts that are to be tried again
-	wanted   int64       // bytes of history that they asked for
-	gaveWay  int64       // bytes of history dropped for them
+	counters  counters
+	rows      map[string]*endpointRow // touched ones; nil: removed
+	minute    HourStats               // to be added to the present minute
+	fresh     []*Lease                // handed out with the commit
+	hints     []Committed
+	ended     []uint64    // leases that end with the commit
+	expired   []*Lease    // events whose TTL passed while they waited
+	reserved  []uint64    // events that nobody may lease until the transaction has ended
+	untold    []Committed // what to say of them if it fails: a Lease meanwhile passed them over
+	deadBytes int         // of records of dead letters
+	pendedAt  uint64      // lowest sequence number that became pending again; 0: none
+	room      *room
+	sweep     sweep
+	keys      int         // how many were remembered
+	deferred  []operation // accepts that are to be tried again
+	wanted    int64       // bytes of history that they asked for
+	gaveWay   int64       // bytes of history dropped for them
 }
 
 // nothing is the value of a row whose key says it all. It is not nil: a nil value reads as a missing row.
@@ -47,6 +50,7 @@ var fillPercent = [layout.NumBuckets]float64{
 func (s *Spool) newTxn(tx *bolt.Tx) *txn {
 	t := &txn{s: s, tx: tx, now: s.now(), rows: make(map[string]*endpointRow), room: s.room}
 	t.room.begin()
+	t.sweep = s.sweep
 	s.mu.Lock()
 	t.counters = s.counters
 	s.mu.Unlock()
