@@ -2,6 +2,7 @@ package syncer
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"postern/sync/pgstore"
@@ -11,12 +12,7 @@ import (
 func (s *Syncer) report(ctx context.Context, now time.Time) error {
 	if !now.Before(s.keepAt) {
 		s.keepAt = now.Add(maintainEvery)
-		if _, err := s.store.Maintain(ctx); err != nil && pgstore.Classify(err) != pgstore.KindAway {
-			// Rows go on without it: those that have no partition have a default one.
-			s.log.Warn("partitions and retention in Postgres were not looked after", "error", err)
-		} else if err != nil {
-			return err
-		}
+		s.maintain(ctx)
 	}
 	if s.parts.Snapshot == nil || now.Before(s.reportAt) {
 		return nil
@@ -40,6 +36,14 @@ func (s *Syncer) report(ctx context.Context, now time.Time) error {
 		s.health[h.EndpointName] = h
 	}
 	return nil
+}
+
+// maintain looks after partitions and retention. Rows go on without it, since those that have no partition have a
+// default one; so a failure, such as a table that somebody reads for long, is said and tried again in a minute.
+func (s *Syncer) maintain(ctx context.Context) {
+	if _, err := s.store.Maintain(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("partitions and retention in Postgres were not looked after", slog.Any("error", err))
+	}
 }
 
 // changed picks the endpoints whose health was not sent as it is; once in a while that is all of them.

@@ -1,0 +1,166 @@
+package pgstore_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"postern/sync/pgstore"
+)
+
+// reader opens a store as the command line does: without an instance.
+func reader(t *testing.T, dsn, schema string) *pgstore.Store {
+	t.Helper()
+	s, err := pgstore.Open(t.Context(), pgstore.Config{DSN: dsn, Schema: schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func must[T any](t *testing.T) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func TestFleetStatus(t *testing.T) {
+	s, db := migrated(t)
+	r := reader(t, db.DSN, db.Schema)
+	empty := must[pgstore.Status](t)(r.FleetStatus(t.Context()))
+	if empty.Pending != 0 || empty.OldestPending != nil || empty.AvgDeliveryMS != nil || time.Since(empty.Now).Abs() > time.Minute {
+		t.Errorf("empty: %+v", empty)
+	}
+	write(t, s, pending("p"), delivered("d", 20*time.Millisecond), tried("x", 1, "dead_letter", 404, "http_404", 1))
+	report(t, s)
+	st := must[pgstore.Status](t)(r.FleetStatus(t.Context()))
+	st.Now = time.Time{}
+	text, _ := json.Marshal(st)
+	same(t, "status", string(text), `{"pending":1,"awaiting_retry":0,"in_flight":2,"dead_letter":1,"delivered_last_hour":1,"failed_last_hour":1,"oldest_pending":"`+
+		st.OldestPending.Format(time.RFC3339)+`","avg_delivery_ms_last_hour":20,"spool_bytes":100,"sync":{"instances":1,"lag_seconds":1.5,"backlog_rows":0,"rejected_rows":0},"now":"0001-01-01T00:00:00Z"}`)
+	if !st.OldestPending.Equal(now.Add(-time.Minute)) {
+		t.Errorf("oldest pending %v", st.OldestPending)
+	}
+	list := must[[]pgstore.Instance](t)(r.FleetInstances(t.Context()))
+	if len(list) != 1 || list[0].ID != instanceA || !list[0].Live || list[0].Version != "test" || list[0].LagMS != 1500 {
+		t.Errorf("instances %+v", list)
+	}
+}
+
+func TestFleetHealthAndPercentiles(t *testing.T) {
+	s, db := migrated(t)
+	r := reader(t, db.DSN, db.Schema)
+	rows := attemptsOf("https://slow.example/pb", heavyTailed(30, 3)...)
+	for i := range rows {
+		rows[i].EndpointName = "slow"
+		rows[i].Attempt.Duration += 3 * time.Second
+	}
+	write(t, s, append(rows, delivered("d", 10*time.Millisecond))...)
+	report(t, s, health("open", 4))
+	urls := func(f pgstore.HealthFilter) (list []string) {
+		for _, h := range must[[]pgstore.EndpointHealth](t)(r.FleetHealth(t.Context(), f)) {
+			list = append(list, h.EndpointURL+" "+h.State)
+		}
+		return list
+	}
+	same(t, "all", urls(pgstore.HealthFilter{}), "[https://slow.example/pb closed https://partner.example open]")
+	same(t, "slow", urls(pgstore.HealthFilter{OverP95: 2 * time.Second, MinSamples: 20}), "[https://slow.example/pb closed]")
+	same(t, "by name", urls(pgstore.HealthFilter{Endpoint: "slow"}), "[https://slow.example/pb closed]")
+	same(t, "by URL", urls(pgstore.HealthFilter{Endpoint: partner}), "[https://partner.example open]")
+	same(t, "none", len(urls(pgstore.HealthFilter{MinSamples: 1000})), 0)
+
+	p := must[[]pgstore.Percentiles](t)(r.FleetPercentiles(t.Context(), "slow", time.Hour))
+	if len(p) != 1 || p[0].SampleCount != 30 || !p[0].Exact || *p[0].P50MS < 3000 || p[0].EndpointURL != "https://slow.example/pb" {
+		t.Errorf("percentiles %+v", p)
+	}
+	if p := must[[]pgstore.Percentiles](t)(r.FleetPercentiles(t.Context(), "nobody", time.Hour)); len(p) != 0 {
+		t.Errorf("of nobody: %+v", p)
+	}
+	db.Exec(`UPDATE endpoint_minutes SET minute = minute - interval '1 day' WHERE endpoint_id = 1; UPDATE endpoint_hours SET hour = hour - interval '1 day' WHERE endpoint_id = 1`)
+	names := func(from, until time.Duration) (list []string) {
+		for _, p := range must[[]pgstore.Percentiles](t)(r.FleetP95(t.Context(), from, until)) {
+			list = append(list, fmt.Sprint(p.EndpointURL, " ", p.SampleCount))
+		}
+		return list
+	}
+	first := "https://slow.example/pb 30"
+	second := "https://partner.example 1"
+	if db.Value(`SELECT endpoint_url FROM endpoints WHERE endpoint_id = 1`) == partner {
+		first, second = second, first
+	}
+	same(t, "now", names(time.Hour, 0), "["+second+"]")
+	same(t, "an hour of yesterday", names(25*time.Hour, 23*time.Hour), "["+first+"]")
+	same(t, "both", len(names(26*time.Hour, 0)), 2)
+}
+
+func TestFleetLetters(t *testing.T) {
+	s, db := migrated(t)
+	r := reader(t, db.DSN, db.Schema)
+	write(t, s, letters("https://limit.example", 3, time.Minute, 429, "http_429")...)
+	write(t, s, letters(partner, 2, 90*time.Minute, 0, "timeout")...)
+	write(t, s, delivered("d", 1), pending("p"), tried("f", 3, "failed", 500, "http_500", 1))
+	expired := pending("never tried")
+	expired.Version, expired.Status, expired.DeadReason = 2, "dead_letter", "expired"
+	write(t, s, expired)
+	var got []string
+	note := func(d pgstore.DeadLetter) bool {
+		got = append(got, fmt.Sprint(d.EndpointURL, d.StatusCode, d.Error, d.Attempts, d.Reason))
+		return true
+	}
+	if err := r.FleetDeadLetters(t.Context(), pgstore.Letters{Since: 24 * time.Hour, Endpoint: partner}, note); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "letters", strings.Join(got, " "), partner+"0timeout5exhausted "+partner+"0timeout5exhausted "+partner+"00expired")
+	n := 0
+	if err := r.FleetDeadLetters(t.Context(), pgstore.Letters{Since: 24 * time.Hour}, func(pgstore.DeadLetter) bool { n++; return n < 2 }); err != nil || n != 2 {
+		t.Errorf("stopped after %d, %v", n, err)
+	}
+	answers := 0
+	err := r.FleetAnswers(t.Context(), time.Hour, func(a pgstore.Answer) bool {
+		answers++
+		if a.EndpointURL != "https://limit.example" || a.StatusCode != 429 || time.Since(a.At) > time.Hour {
+			t.Errorf("answer %+v", a)
+		}
+		return true
+	})
+	if err != nil || answers != 3 {
+		t.Errorf("%d answers, %v", answers, err)
+	}
+	same(t, "counts", must[[]pgstore.DeadCount](t)(r.FleetDeadCounts(t.Context(), time.Hour)), "[{https://limit.example 3 0} {https://partner.example 2 1}]")
+	oldest := must[[]pgstore.OpenEvent](t)(r.FleetOldest(t.Context(), 10))
+	if len(oldest) != 2 || oldest[0].AgeSeconds < 59 || oldest[0].Live || oldest[0].MaxAttempts != 5 || oldest[0].InstanceID != instanceA {
+		t.Errorf("oldest %+v", oldest)
+	}
+}
+
+// TestReadersNeedNoMore than what the documentation says.
+func TestReadersNeedNoMore(t *testing.T) {
+	s, db := migrated(t)
+	write(t, s, delivered("d", 1))
+	report(t, s, health("open", 1))
+	role := db.Schema + "_ro"
+	db.Exec(`CREATE ROLE ` + role + ` LOGIN PASSWORD 'secret'; GRANT USAGE ON SCHEMA ` + db.Schema + ` TO ` + role + `; GRANT SELECT ON ALL TABLES IN SCHEMA ` + db.Schema + ` TO ` + role)
+	t.Cleanup(func() { dropRole(t, db.DSN, role) })
+	cfg := pgstore.Config{}
+	as(t, db.DSN, role)(&cfg)
+	r := reader(t, cfg.DSN, db.Schema)
+	if _, err := r.FleetStatus(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if list, err := r.FleetHealth(t.Context(), pgstore.HealthFilter{}); err != nil || len(list) != 1 {
+		t.Error(list, err)
+	}
+	if p, err := r.FleetPercentiles(t.Context(), partner, time.Hour); err != nil || len(p) != 1 {
+		t.Error(p, err)
+	}
+	if err := r.Write(t.Context(), []pgstore.Row{delivered("x", 1)}); pgstore.Classify(err) != pgstore.KindSetup {
+		t.Errorf("writing: %v", err)
+	}
+}
