@@ -34,9 +34,10 @@ func fold(rows []Row) (live, deleted []*state) {
 		s.EventID, s.CreatedAt = key.id, moment(r.CreatedAt)
 	}
 	for _, s := range states {
-		if s.Status == "" || !known(s.Status) {
+		switch {
+		case s.Status == "":
 			deleted = append(deleted, s)
-		} else {
+		case known(s.Status): // a state that only a newer Postern knows is left out, its attempts are not
 			live = append(live, s)
 		}
 	}

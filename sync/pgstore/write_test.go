@@ -117,12 +117,12 @@ func TestWhatPostgresWouldRefuse(t *testing.T) {
 	wide := delivered(long, 1)
 	wide.EndpointURL, wide.EndpointName, wide.DeadReason = "https://"+long, long, long
 	other := delivered(long+"x", 1)
-	unknown := pending("unknown")
-	unknown.Status = "sleeping"
+	unknown := tried("unknown", 1, "sleeping", 500, "http_500", 1)
 	write(t, s, odd, big, wide, other, unknown)
 	write(t, s, odd, big, wide, other)
 	same(t, "events", db.Value(`SELECT count(*) FROM webhook_queue`), 4)
-	same(t, "attempts", db.Value(`SELECT count(*) FROM endpoint_latency`), 4)
+	same(t, "deleted", db.Value(`SELECT count(*) FROM deleted_events`), 0)
+	same(t, "attempts", db.Value(`SELECT count(*) FROM endpoint_latency`), 5)
 	same(t, "odd", db.Rows(`SELECT endpoint_url, last_error, dead_reason FROM webhook_queue WHERE event_id LIKE 'nul%'`), "[[https://h\uFFFD\uFFFD.example http_500\uFFFD\uFFFD x\uFFFD]]")
 	same(t, "big", db.Rows(`SELECT attempt_count, max_attempts, last_status_code, last_response_ms, created_at, next_attempt_at FROM webhook_queue WHERE event_id = 'big'`),
 		"[[2147483647 0 2147483647 2147483647 1970-01-01 00:00:00+00 2200-01-01 00:00:00+00]]")

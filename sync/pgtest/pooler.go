@@ -1,12 +1,12 @@
 package pgtest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -49,35 +49,15 @@ func (s *Server) Pooler(t testing.TB) string {
 		t.Fatal(err)
 	}
 	users, config := filepath.Join(dir, "users"), filepath.Join(dir, "ini")
-	for path, text := range map[string]string{
-		users:  fmt.Sprintf("%q %q\n", "postgres", password),
-		config: fmt.Sprintf(poolerConfig, s.port, port, users),
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if s.cred != nil {
-		for _, path := range []string{dir, users, config} {
-			if err := os.Chown(path, int(s.cred.Uid), int(s.cred.Gid)); err != nil {
-				t.Fatal(err)
-			}
-		}
+	err = errors.Join(s.own(dir), s.put(users, fmt.Appendf(nil, "%q %q\n", "postgres", password)),
+		s.put(config, fmt.Appendf(nil, poolerConfig, s.port, port, users)))
+	if err != nil {
+		t.Fatal(err)
 	}
 	cmd := exec.Command(FindPooler(), "-q", config)
 	cmd.Dir, cmd.SysProcAttr = dir, childAttr(s.cred)
-	started, exited := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // see Up
-		defer runtime.UnlockOSThread()
-		defer close(exited)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	exited, err := spawn(cmd)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -76,18 +76,10 @@ func (s *Server) create() (err error) {
 		if s.cred, err = unprivileged(); err != nil {
 			return err
 		}
-		if err := os.Chown(s.dir, int(s.cred.Uid), int(s.cred.Gid)); err != nil {
-			return err
-		}
 	}
 	secret := filepath.Join(s.dir, "password")
-	if err := os.WriteFile(secret, []byte(password), 0o600); err != nil {
+	if err := errors.Join(s.own(s.dir), s.put(secret, []byte(password))); err != nil {
 		return err
-	}
-	if s.cred != nil {
-		if err := os.Chown(secret, int(s.cred.Uid), int(s.cred.Gid)); err != nil {
-			return err
-		}
 	}
 	if s.port, err = freePort(); err != nil {
 		return err
@@ -97,6 +89,22 @@ func (s *Server) create() (err error) {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	return nil
+}
+
+// own gives a file to the server's user.
+func (s *Server) own(path string) error {
+	if s.cred == nil {
+		return nil
+	}
+	return os.Chown(path, int(s.cred.Uid), int(s.cred.Gid))
+}
+
+// put writes a file that the server's user alone may read.
+func (s *Server) put(path string, data []byte) error {
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return err
+	}
+	return s.own(path)
 }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
@@ -110,7 +118,7 @@ func (s *Server) command(program string, args ...string) *exec.Cmd {
 }
 
 // Up starts the server again after Down, on the same port with the same data, and returns when it answers.
-func (s *Server) Up() error {
+func (s *Server) Up() (err error) {
 	args := []string{
 		"-D", s.data(), "-p", strconv.Itoa(s.port), "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=",
 		"-c", "fsync=off", "-c", "max_connections=200",
@@ -121,9 +129,17 @@ func (s *Server) Up() error {
 	s.cmd = s.command("postgres", args...)
 	s.log.Reset()
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	if s.exited, err = spawn(s.cmd); err != nil {
+		return fmt.Errorf("start postgres: %w", err)
+	}
+	return s.await()
+}
+
+// spawn starts a child; exited is closed when it has ended.
+func spawn(cmd *exec.Cmd) (exited chan struct{}, err error) {
 	started := make(chan error)
-	s.exited = make(chan struct{})
-	go func(cmd *exec.Cmd, exited chan struct{}) {
+	exited = make(chan struct{})
+	go func() {
 		// The child is told of the death of this thread, so the thread must live as long as the child.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -133,11 +149,8 @@ func (s *Server) Up() error {
 		if err == nil {
 			_ = cmd.Wait()
 		}
-	}(s.cmd, s.exited)
-	if err := <-started; err != nil {
-		return fmt.Errorf("start postgres: %w", err)
-	}
-	return s.await()
+	}()
+	return exited, <-started
 }
 
 func (s *Server) await() error {

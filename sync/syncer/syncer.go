@@ -157,9 +157,13 @@ func (s *Syncer) flush(ctx context.Context) {
 
 // outage is a time without the store, for the log.
 type outage struct {
-	since time.Time
-	said  string
+	since  time.Time
+	said   string
+	saidAt time.Time
 }
+
+// sayEvery bounds how often another failure of one outage is logged; status always shows the latest.
+const sayEvery = 30 * time.Second
 
 // failed notes a failure and returns how long to wait.
 func (s *Syncer) failed(err error) time.Duration {
@@ -167,12 +171,13 @@ func (s *Syncer) failed(err error) time.Duration {
 	if kind == pgstore.KindSetup {
 		s.ready = false // a person may mend it, or a migration
 	}
+	now, text := time.Now(), err.Error()
 	if s.outage.since.IsZero() {
-		s.outage.since = time.Now()
+		s.outage.since = now
 	}
-	if text := err.Error(); text != s.outage.said {
-		s.outage.said = text
-		s.meter.fail(text)
+	s.meter.fail(text)
+	if text != s.outage.said && now.Sub(s.outage.saidAt) >= sayEvery {
+		s.outage.said, s.outage.saidAt = text, now
 		s.log.Warn("sync waits; deliveries are not affected", slog.String("kind", kind.String()), slog.Any("error", err))
 	}
 	return s.backoff.next()

@@ -54,6 +54,9 @@ DECLARE
     day   date;
     child text;
 BEGIN
+    IF parent NOT IN ('webhook_queue', 'endpoint_latency', 'endpoint_minutes') THEN
+        RAISE EXCEPTION 'no such table: %', parent;
+    END IF;
     SELECT c.relname, to_date(right(c.relname, 8), 'YYYYMMDD') INTO child, day
       FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
      WHERE i.inhparent = to_regclass(quote_ident(parent)) AND c.relname ~ ('^' || parent || '_p[0-9]{8}$')
