@@ -103,5 +103,6 @@ func (s *Spool) afterTxn(t *txn, err error) {
 	if merr := s.store.guard(s.store.measure); merr == nil {
 		s.room.recheck()
 		s.noteSpace()
+		s.watchCompaction()
 	}
 }

@@ -126,6 +126,9 @@ func (s *Spool) commitOrRefuse(ops []operation) {
 		return
 	}
 	err := s.commit(ops)
+	if err != nil && lacksRoom(err) && s.takeRoomBack() {
+		err = s.commit(ops)
+	}
 	switch {
 	case err == nil:
 	case lacksRoom(err):

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"postern/spool/internal/disk"
 	"postern/spool/internal/layout"
@@ -43,11 +44,20 @@ type compaction struct {
 // compactor is the copy.
 type compactor struct {
 	path    string
-	maxSize int64
+	maxSize int64 // of the file that it becomes
+	budget  int64 // of the copy, so that it and the present file together stay within maxSize
 	db      *bolt.DB
 	changed map[rowKey]struct{} // the committer's
-	stop    atomic.Bool
-	err     error // of the last round
+	once    sync.Once
+	halted  chan struct{} // closed by halt
+	err     error         // of the last round
+}
+
+func newCompactor(path string, maxSize, budget int64) *compactor {
+	return &compactor{
+		path: path, maxSize: maxSize, budget: budget,
+		changed: make(map[rowKey]struct{}), halted: make(chan struct{}),
+	}
 }
 
 // rowKey names one row.
@@ -62,7 +72,7 @@ func (c *compaction) note(id layout.Bucket, key []byte) {
 		return
 	}
 	if len(c.current.changed) >= maxChangedKeys {
-		c.current.stop.Store(true)
+		c.current.halt()
 		return
 	}
 	c.current.changed[rowKey{id, string(key)}] = struct{}{}
@@ -87,9 +97,9 @@ func (s *Spool) considerCompaction(now time.Time) {
 	if file+room > s.cfg.MaxBytes || err == nil && free < uint64(2*room+maxReserve) {
 		return
 	}
-	c.current = &compactor{
-		path: s.dir.join(compactName), maxSize: s.cfg.MaxBytes, changed: make(map[rowKey]struct{}),
-	}
+	budget := min(room+room/2+bulkBytes, s.cfg.MaxBytes-file)
+	c.current = newCompactor(s.dir.join(compactName), s.cfg.MaxBytes, budget)
+	s.room.lent = budget
 	s.round(c.current.copyAll)
 }
 
@@ -112,7 +122,7 @@ func (s *Spool) round(copyRows func(from *bolt.Tx) error) {
 // finishRound is the committer's part when a round has ended.
 func (s *Spool) finishRound(c *compactor) {
 	switch {
-	case c.err != nil || c.stop.Load():
+	case c.err != nil || c.stopped() != nil:
 		s.dropCompaction(c.err)
 	case len(c.changed) > lastRoundKeys:
 		keys := c.changed
@@ -142,8 +152,8 @@ func (s *Spool) exchange(c *compactor) error {
 	if err := os.Rename(c.path, s.store.path); err != nil {
 		return errors.Join(err, file.Close())
 	}
-	s.compaction.current = nil
-	c.db.NoSync, c.db.AllocSize = false, pageSize
+	s.compaction.current, s.room.lent = nil, 0
+	c.db.NoSync, c.db.AllocSize, c.db.MaxSize = false, pageSize, int(c.maxSize)
 	s.store.replace(&generation{db: c.db, idle: make(chan struct{})}, file)
 	s.settleExchange()
 	s.cfg.Logger.Info("the spool's file was compacted", slog.Int64("before", before), slog.Int64("after", s.store.allocated))
@@ -184,13 +194,13 @@ func (st *store) replace(next *generation, file *os.File) {
 // dropCompaction gives a copy up; the spool goes on with the file that it has.
 func (s *Spool) dropCompaction(cause error) {
 	c := s.compaction.current
-	s.compaction.current = nil
+	s.compaction.current, s.room.lent = nil, 0
 	s.compaction.notBefore = time.Now().Add(compactAgain)
 	if c.db != nil {
 		_ = guarded(c.db.Close)
 	}
 	err := s.dir.remove(compactName)
-	if cause != nil && !errors.Is(cause, errStopped) {
+	if cause != nil && !errors.Is(cause, errStopped) && !errors.Is(cause, berrors.ErrMaxSizeReached) {
 		s.cfg.Logger.Warn("the spool's file could not be compacted; it is tried again later", slog.Any("error", cause))
 	}
 	if err != nil {
@@ -198,11 +208,34 @@ func (s *Spool) dropCompaction(cause error) {
 	}
 }
 
-// stopCompaction ends a copy before the spool closes.
-func (s *Spool) stopCompaction() {
-	if c := s.compaction.current; c != nil {
-		c.stop.Store(true)
-		<-s.compaction.ready
-		s.dropCompaction(errStopped)
+// stopCompaction ends a copy now, as before the spool closes, and tells whether there was one. The wait is for the piece
+// that is being written.
+func (s *Spool) stopCompaction() bool {
+	c := s.compaction.current
+	if c == nil {
+		return false
+	}
+	c.halt()
+	<-s.compaction.ready
+	s.dropCompaction(errStopped)
+	return true
+}
+
+// takeRoomBack ends a copy that is in the way: as long as it reads its snapshot no page that was freed since can be used.
+// It tells whether there was one; then what found no room is worth a second try.
+func (s *Spool) takeRoomBack() bool {
+	if !s.stopCompaction() {
+		return false
+	}
+	if err := s.store.guard(s.store.measure); err == nil {
+		s.noteSpace()
+	}
+	return true
+}
+
+// watchCompaction ends a copy for which the reserve would be used up.
+func (s *Spool) watchCompaction() {
+	if c := s.compaction.current; c != nil && s.store.allocated-s.store.space.used() < s.room.reserve/2 {
+		c.halt()
 	}
 }

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,11 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"postern/spool/internal/layout"
 )
 
 // many appends n events at a time-saving rate.
@@ -116,4 +122,121 @@ func TestOfflineCompact(t *testing.T) {
 	if l := r.lease(endpointA, 10); len(l) != 1 || l[0].Event.ID != "last" {
 		t.Errorf("leases %+v", l)
 	}
+}
+
+// TestLeftOverCopy: what an earlier copy left is not taken for the beginning of this one.
+func TestLeftOverCopy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), compactName)
+	put := func() error {
+		db, err := createCopy(path, 0)
+		if err != nil {
+			return err
+		}
+		w := bulkWriter{db: db}
+		return errors.Join(w.put(layout.Events, layout.SeqKey(1), []byte("x")), w.close(), db.Close())
+	}
+	if err := put(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := createCopy(path, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = db.View(func(tx *bolt.Tx) error {
+		if n := tx.Bucket(layout.Events.Name()).Stats().KeyN; n != 0 {
+			t.Errorf("%d rows in a new copy", n)
+		}
+		return nil
+	})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "full"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(); err == nil || !strings.Contains(err.Error(), "earlier copy") {
+		t.Errorf("where it cannot be removed: %v", err)
+	}
+}
+
+// slowCopy starts a copy that keeps its snapshot until it is told to stop.
+func (r *rig) slowCopy(budget int64) *compactor {
+	r.t.Helper()
+	c := newCompactor(r.dir.join(compactName), r.cfg.MaxBytes, budget)
+	r.must(r.do(func(*txn) error {
+		r.compaction.current, r.room.lent = c, budget
+		r.round(func(*bolt.Tx) error {
+			<-c.halted
+			return errStopped
+		})
+		return nil
+	}))
+	return c
+}
+
+// TestCopyGivesWay: a copy in the making keeps the pages that were freed since from being used. It is given up before an
+// event is refused, a summary is dropped, or the two files together outgrow their bound.
+func TestCopyGivesWay(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.MaxBytes, c.MaxEventBytes, c.MaxEndpointShare = 16*mib, mib, 1 })
+	r.store.cur.db.NoSync = true
+	const budget = 6 * mib
+	c := r.slowCopy(budget)
+	halted := func() bool { return c.stopped() != nil }
+	rounds := 0
+	for ; !halted() && rounds < 100; rounds++ {
+		for i := range 20 {
+			r.append(event(fmt.Sprint(rounds, "-", i), endpointA, strings.Repeat("x", 30_000)))
+		}
+		if size := r.Stats().FileBytes; !halted() && size+budget > r.cfg.MaxBytes {
+			t.Fatalf("the file has %d bytes beside a copy of up to %d", size, budget)
+		}
+		r.drain(endpointA)
+	}
+	if st := r.Stats(); !halted() || st.HistoryDropped > 0 || st.Full {
+		t.Errorf("after %d rounds: halted %v, %+v", rounds, halted(), st)
+	}
+	if n := r.fill(endpointA, 30_000); int64(n)*30_000 < r.cfg.MaxBytes/2 {
+		t.Errorf("%d events fit when the copy is gone", n)
+	}
+}
+
+// TestCopyLeavesTheReserve: results are recorded although a copy keeps pages from being used.
+func TestCopyLeavesTheReserve(t *testing.T) {
+	r := newRig(t, func(c *Config) { c.MaxBytes, c.MaxEventBytes, c.MaxEndpointShare = 16*mib, mib, 1 })
+	r.store.cur.db.NoSync = true
+	r.fill(endpointA, 3000)
+	c := r.slowCopy(mib)
+	n := 0
+	for _, l := range r.lease(endpointA, 2000) {
+		r.finish(l, Result{Attempt: attempt(l, 500), Verdict: VerdictRetry, NextAttempt: time.Now().Add(time.Hour)})
+		n++
+	}
+	if c.stopped() == nil {
+		t.Errorf("the copy goes on after %d results in a full spool", n)
+	}
+	if info, err := os.Stat(r.dir.file()); err != nil || info.Size() > r.cfg.MaxBytes {
+		t.Errorf("the file has %d bytes, %v", info.Size(), err)
+	}
+	if st := r.Stats(); !st.Writable {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// TestCopyStaysInItsBudget: a copy that outgrows what it was lent ends, and the spool goes on with its file.
+func TestCopyStaysInItsBudget(t *testing.T) {
+	r := newRig(t)
+	r.store.cur.db.NoSync = true
+	r.many("bulk", 1000, 2000)
+	c := newCompactor(r.dir.join(compactName), r.cfg.MaxBytes, mib)
+	r.must(r.store.view(func(tx *bolt.Tx) error {
+		if err := c.copyAll(tx); !errors.Is(err, berrors.ErrMaxSizeReached) {
+			t.Errorf("copied two megabytes into one: %v", err)
+		}
+		return nil
+	}))
+	if info, err := os.Stat(c.path); err != nil || info.Size() > mib {
+		t.Errorf("the copy has %d bytes, %v", info.Size(), err)
+	}
+	r.must(c.db.Close())
+	r.must(os.Remove(c.path))
 }

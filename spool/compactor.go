@@ -11,11 +11,16 @@ import (
 // errStopped ends a round that is no longer wanted.
 var errStopped = errors.New("stopped")
 
+// halt ends the copy soon. It may be called more than once.
+func (c *compactor) halt() { c.once.Do(func() { close(c.halted) }) }
+
 func (c *compactor) stopped() error {
-	if c.stop.Load() {
+	select {
+	case <-c.halted:
 		return errStopped
+	default:
+		return nil
 	}
-	return nil
 }
 
 // copyAll is the first round.
@@ -23,6 +28,7 @@ func (c *compactor) copyAll(from *bolt.Tx) (err error) {
 	if c.db, err = createCopy(c.path, c.maxSize); err != nil {
 		return err
 	}
+	c.db.MaxSize = int(c.budget)
 	w := bulkWriter{db: c.db, committed: c.rest}
 	if err := copySpool(from, &w, func(int64) error { return c.stopped() }); err != nil {
 		return err
@@ -37,8 +43,14 @@ func (c *compactor) rest(took time.Duration) error {
 	if err := c.db.Sync(); err != nil {
 		return err
 	}
-	time.Sleep(min(took+time.Since(start), maxRest))
-	return c.stopped()
+	rest := time.NewTimer(min(took+time.Since(start), maxRest))
+	defer rest.Stop()
+	select {
+	case <-c.halted:
+		return errStopped
+	case <-rest.C:
+		return nil
+	}
 }
 
 // copyKeys copies the present state of single rows.

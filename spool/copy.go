@@ -3,6 +3,8 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -12,10 +14,17 @@ import (
 
 // A copy is written without syncs: it counts only once it is complete and synced as a whole.
 
-// createCopy makes an empty spool file, which must not exist yet.
+// createCopy makes an empty spool file. What an earlier copy left at that place is removed: its rows would come back to
+// life among those of this one.
 func createCopy(path string, maxSize int64) (*bolt.DB, error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("remove what an earlier copy left: %w", err)
+	}
 	opts := boltOptions(maxSize, 0)
 	opts.NoSync = true
+	opts.OpenFile = func(name string, flag int, perm os.FileMode) (*os.File, error) {
+		return os.OpenFile(name, flag|os.O_EXCL, perm)
+	}
 	db, err := bolt.Open(path, 0o600, opts)
 	if err != nil {
 		return nil, fmt.Errorf("create a copy: %w", err)

@@ -130,14 +130,14 @@ func TestSweepWithoutRoom(t *testing.T) {
 		for i := range 20 {
 			r.append(event(fmt.Sprint(i), endpointA, "x"))
 		}
-		for _, l := range r.lease(endpointA, 20) {
-			r.finish(l, Result{Verdict: VerdictDead, Reason: ReasonExpired})
-		}
-		roomy := false // the committer's
+		dead, roomy := 0, false // the committer's
 		failIf(r.Spool, syscall.ENOSPC, func(tx *bolt.Tx) bool {
 			roomy = roomy || r.sweep.size <= 4
-			return !roomy
+			return !roomy && dead == 20
 		})
+		for _, l := range r.lease(endpointA, 20) {
+			r.Finish(l, Result{Verdict: VerdictDead, Reason: ReasonExpired, Done: func(error) { dead++ }})
+		}
 		for range 60 {
 			time.Sleep(time.Second)
 			if !r.Writable() {

@@ -89,18 +89,22 @@ func (t *txn) dropSummary(seq uint64, rec []byte) {
 	t.del(layout.Done, key)
 }
 
-// errDropFirst answers an acceptance for which history was dropped: it is tried again at once.
-var errDropFirst = errors.New("history was dropped to make room")
+// errDropFirst answers an acceptance for which room is being made: it is tried again at once.
+var errDropFirst = errors.New("room is being made")
 
 // dropTries bounds how often: what one transaction frees, the second one after it can use.
 const dropTries = 3
 
-// applyOne applies an operation; an acceptance that finds no room makes history give way first.
+// applyOne applies an operation; an acceptance that finds no room makes a copy of the file give way first, then history.
 func (t *txn) applyOne(op operation) error {
 	err := op.apply(t)
 	a, ok := op.(*appendOp)
 	if !ok || !errors.Is(err, ErrFull) || a.tries >= dropTries {
 		return err
+	}
+	if t.s.compaction.current != nil {
+		t.deferred = append(t.deferred, op)
+		return errDropFirst
 	}
 	a.tries++
 	if !t.giveWay(cost(eventBytes(a.rec))) && a.tries == 1 {
@@ -133,5 +137,8 @@ func (t *txn) giveWay(n int64) bool {
 func (s *Spool) wantRoom() []operation {
 	ops := s.deferred
 	s.deferred = nil
+	if len(ops) > 0 {
+		s.takeRoomBack()
+	}
 	return ops
 }

@@ -51,7 +51,8 @@ func TestCopyEndsUnderLoad(t *testing.T) {
 	r.append(event("a", endpointA, "x"))
 	ended := endless(r.Spool)
 	r.must(r.do(func(*txn) error {
-		c := &compactor{err: errors.New("a round that ended"), changed: make(map[rowKey]struct{})}
+		c := newCompactor(r.dir.join(compactName), r.cfg.MaxBytes, mib)
+		c.err = errors.New("a round that ended")
 		r.compaction.current = c
 		r.compaction.ready <- c
 		return nil

@@ -33,9 +33,11 @@ func (sp space) used() int64 { return sp.highWater - sp.free }
 type room struct {
 	st       *store
 	maxBytes int64 // what events and the reserve may use together
+	bound    int64 // of the file
 	reserve  int64
 	space    space
 	taken    int64 // by the present transaction
+	lent     int64 // of the file's bound, to the copy in the making
 
 	refused    int64     // the biggest size refused since all fitted; 0: none
 	diskFullAt time.Time // when the disk last refused; zero: it did not
@@ -51,7 +53,7 @@ func newRoom(st *store, cfg Config, free uint64) *room {
 	// On a small disk a reserve made for a big spool would leave nothing for events.
 	onDisk := st.allocated + int64(min(free, 1<<60))
 	reserve = min(reserve, max(onDisk/8, minReserve/2))
-	return &room{st: st, maxBytes: cfg.MaxBytes - cfg.MaxBytes/compactShare, reserve: reserve}
+	return &room{st: st, maxBytes: cfg.MaxBytes - cfg.MaxBytes/compactShare, bound: cfg.MaxBytes, reserve: reserve}
 }
 
 // begin starts counting for one transaction.
@@ -106,12 +108,15 @@ func (r *room) allocateFor(n int64) error {
 	if short <= 0 {
 		return nil
 	}
+	if r.lent > 0 && r.st.allocated+short > r.bound-r.lent {
+		return fmt.Errorf("%w: a copy of the file is in the making", ErrFull)
+	}
 	want := min(r.st.allocated+short, r.maxBytes)
 	if !r.diskFullAt.IsZero() && time.Since(r.diskFullAt) < fullRetry {
 		return fmt.Errorf("%w: the disk has no room", ErrFull)
 	}
 	step := min(max(r.st.allocated/8, 16*pageSize), 16*mib)
-	err := r.st.allocate(min(want+step, r.maxBytes))
+	err := r.st.allocate(max(want, min(want+step, r.maxBytes, r.bound-r.lent)))
 	if isNoSpace(err) {
 		err = r.st.allocate(want)
 	}

@@ -42,6 +42,7 @@ type Spool struct {
 	names    map[uint32]string
 	minutes  minuteRing
 	oldest   uint64 // no event before this sequence number is pending
+	replays  uint64 // how often oldest may have been set back
 	full     bool
 	writable bool
 	closed   bool
@@ -114,6 +115,7 @@ func (s *Spool) publish(t *txn) {
 	s.minutes.add(t.now, t.minute)
 	if t.pendedAt > 0 {
 		s.oldest = min(s.oldest, t.pendedAt)
+		s.replays++ // even where oldest stays: who is looking on from there must not move it beyond the event
 	}
 }
 

@@ -62,37 +62,66 @@ func (s *Spool) memoryStats() Stats {
 
 // oldestPending finds when the oldest event was accepted that was never tried. The search goes on where the last one
 // ended, so that over its life it passes each event once.
-func (s *Spool) oldestPending() (at time.Time) {
+func (s *Spool) oldestPending() time.Time {
+	search := s.beginOldest()
+	found := search.run()
+	search.end(found)
+	return found.acceptedAt
+}
+
+// oldestSearch is one search, from a place and between two replays.
+type oldestSearch struct {
+	s       *Spool
+	from    uint64
+	replays uint64
+}
+
+// oldestFound is the first event at or after the search's beginning that is pending; where there is none, the sequence
+// number from which to go on, and no time.
+type oldestFound struct {
+	seq        uint64
+	acceptedAt time.Time
+}
+
+func (s *Spool) beginOldest() oldestSearch {
 	s.mu.Lock()
-	from := s.oldest
-	s.mu.Unlock()
-	found := from
-	err := s.store.view(func(tx *bolt.Tx) error {
+	defer s.mu.Unlock()
+	return oldestSearch{s: s, from: s.oldest, replays: s.replays}
+}
+
+func (o oldestSearch) run() oldestFound {
+	found := oldestFound{seq: o.from}
+	err := o.s.store.view(func(tx *bolt.Tx) error {
 		events, dead := tx.Bucket(layout.Events.Name()).Cursor(), tx.Bucket(layout.Dead.Name())
 		tried := tx.Bucket(layout.Progress.Name())
-		for k, v := events.Seek(layout.SeqKey(from)); k != nil; k, v = events.Next() {
+		for k, v := events.Seek(layout.SeqKey(o.from)); k != nil; k, v = events.Next() {
 			seq, ok := layout.Seq(k)
 			if !ok || dead.Get(k) != nil || hasAttempts(seq, tried.Get(k)) {
-				found = seq + 1
+				found.seq = seq + 1
 				continue
 			}
-			found = seq
+			found.seq = seq
 			if ev, _, err := decodeEvent(seq, v, eventHead); err == nil {
-				at = ev.AcceptedAt
+				found.acceptedAt = ev.AcceptedAt
 			}
 			return nil
 		}
 		return nil
 	})
 	if err != nil {
-		return time.Time{}
+		return oldestFound{seq: o.from}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.oldest == from { // a replay may have set it back meanwhile
-		s.oldest = found
+	return found
+}
+
+// end remembers how far the search came, unless another one was faster or a replay made an event pending meanwhile that
+// this one may have passed.
+func (o oldestSearch) end(found oldestFound) {
+	o.s.mu.Lock()
+	defer o.s.mu.Unlock()
+	if o.s.oldest == o.from && o.s.replays == o.replays {
+		o.s.oldest = found.seq
 	}
-	return at
 }
 
 func hasAttempts(seq uint64, rec []byte) bool {
