@@ -87,7 +87,7 @@ func (c *Config) spoolFields() section {
 func (c *Config) syncFields() section {
 	s := &c.Sync
 	return section{
-		{name: "dsn", restart: true, kind: secret{p: &s.DSN, check: noControl, emptyIfUnset: true},
+		{name: "dsn", kind: secret{p: &s.DSN, check: noControl, emptyIfUnset: true},
 			doc: "Connection string; empty for no sync. A secret. Read from POSTERN_SYNC_DSN where it is not set."},
 		{name: "schema", restart: true, kind: plain(&s.Schema, parseSchema), doc: "The schema that holds the tables."},
 		{name: "interval", restart: true, kind: duration(&s.Interval, 100*time.Millisecond), doc: "Time between two batches."},

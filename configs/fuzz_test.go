@@ -37,7 +37,7 @@ func FuzzLoad(f *testing.F) {
 			}
 			return
 		}
-		if len(Show(c)) == 0 || len(c.Unsupported()) > 2*len(c.Endpoints)+2 {
+		if len(Show(c)) == 0 {
 			t.Error("what was accepted cannot be shown")
 		}
 	})

@@ -160,19 +160,3 @@ endpoints:
 		t.Error("an endpoint that is not there was found")
 	}
 }
-
-func TestUnsupported(t *testing.T) {
-	if got := mustLoad(t, "", nil).Unsupported(); len(got) != 0 {
-		t.Errorf("the defaults need something that is not there: %v", got)
-	}
-	got := mustLoad(t, `
-sync: { dsn: postgres://SECRET@db/x }
-endpoints:
-  - { name: a, url: http://partner.example/ }
-  - { name: b, url: http://partner.example/, sign: { scheme: hub, secrets: [SECRET] } }
-`, nil).Unsupported()
-	want := []string{"sync.dsn: this build has no sync; leave it empty, and POSTERN_SYNC_DSN unset"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}

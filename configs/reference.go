@@ -101,13 +101,3 @@ func differing(old, new section, path string) []string {
 	}
 	return names
 }
-
-// Unsupported names the settings in use that this build accepts but cannot carry out, each with a reason. A program
-// that ran all the same would leave undone what was asked for, so the caller refuses to start.
-func (c *Config) Unsupported() []string {
-	var texts []string
-	if c.Sync.DSN != "" {
-		texts = append(texts, "sync.dsn: this build has no sync; leave it empty, and POSTERN_SYNC_DSN unset")
-	}
-	return texts
-}

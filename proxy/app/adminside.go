@@ -36,7 +36,7 @@ func (a *app) buildIngest() {
 func (a *app) buildAdmin() {
 	a.admin = admin.New(admin.Parts{
 		Spool: spoolSide{a.spool, a.scheduler}, Endpoints: endpointSide{a}, Metrics: a.metrics,
-		Guard: a.guard(a.cfg.Admin, 1, ""), Logger: a.log, Ready: a.notReady, Policies: a.shownPolicy, Answers: a.answers,
+		Guard: a.guard(a.cfg.Admin, 1, ""), Logger: a.log, Ready: a.notReady, Policies: a.shownPolicy, Answers: a.answers, Sync: a.syncStatus,
 		InstanceID: a.spool.InstanceID(), Version: a.options.Version,
 	})
 	anybody := guard.New(guard.Config{AnyHost: true})
@@ -287,6 +287,10 @@ func (a *app) gauges() telemetry.Gauges {
 	g := telemetry.Gauges{
 		Pending: stats.Pending, InFlight: stats.Leased, Failed: stats.Failed, Delivered: stats.Delivered, DeadLetter: stats.DeadLetter,
 		SpoolBytes: stats.FileBytes, SalvageLost: stats.SalvageLost, HistoryDropped: stats.HistoryDropped, SetAside: stats.SetAside,
+	}
+	if a.syncer != nil {
+		status := a.syncer.Status()
+		g.SyncLag, g.SyncRejected = time.Duration(status.LagSeconds*float64(time.Second)), status.RejectedRows
 	}
 	if !stats.OldestPending.IsZero() {
 		g.OldestPending = time.Since(stats.OldestPending)

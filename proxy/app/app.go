@@ -51,27 +51,12 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	if err := supported(cfg); err != nil {
-		return err
-	}
 	level := new(slog.LevelVar)
 	a := &app{options: o, level: level, log: newLogger(cfg, o.Stderr, level)}
 	if err := a.build(cfg); err != nil {
 		return errors.Join(err, a.abandon())
 	}
 	return a.run(ctx, hup)
-}
-
-// supported refuses what the configuration asks for and this build cannot do, rather than do without it silently.
-func supported(cfg *configs.Config) error {
-	var errs []error
-	for _, text := range cfg.Unsupported() {
-		errs = append(errs, errors.New(text))
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", ErrConfig, errors.Join(errs...))
 }
 
 func newLogger(cfg *configs.Config, w io.Writer, level *slog.LevelVar) *slog.Logger {

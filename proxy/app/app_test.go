@@ -2,7 +2,6 @@ package app
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -234,15 +233,6 @@ func TestLogLineOfAnAttempt(t *testing.T) {
 	}
 	if strings.Contains(line, "SECRET") || strings.Count(line, "\n") != 1 {
 		t.Errorf("the line is %q", line)
-	}
-}
-
-func TestUnsupportedIsRefused(t *testing.T) {
-	err := Run(context.Background(), Options{Stderr: os.Stderr, Config: configs.Options{
-		Path: write(t, "sync: { dsn: \"postgres://db.example/x\" }\n"),
-	}})
-	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "sync.dsn") {
-		t.Errorf("error %v", err)
 	}
 }
 

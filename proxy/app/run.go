@@ -19,6 +19,7 @@ import (
 	"postern/proxy/scheduler"
 	"postern/proxy/telemetry"
 	"postern/spool"
+	"postern/sync/syncer"
 )
 
 // app is one running Postern.
@@ -33,6 +34,9 @@ type app struct {
 	spool     *spool.Spool
 	scheduler *scheduler.Scheduler
 	waiters   *waiters
+	syncer    *syncer.Syncer         // nil without a Postgres
+	syncDSN   atomic.Pointer[string] // the connection string in force
+	stopSync  func()
 	ingest    *ingest.Handler
 	admin     *admin.Handler
 
@@ -72,6 +76,7 @@ func (a *app) build(cfg *configs.Config) (err error) {
 	}
 	a.buildIngest()
 	a.buildAdmin()
+	a.buildSync()
 	return nil
 }
 
@@ -156,6 +161,7 @@ func (a *app) start(background context.Context) {
 	}
 	a.scheduler.Wake(waiting...)
 	a.workers.Go(func() { a.rememberSamples(background, began) })
+	a.stopSync = a.startSync()
 	for i, server := range a.servers {
 		ln := a.listeners[i]
 		if ln == nil {
@@ -190,6 +196,8 @@ func (a *app) stop(endBackground func(), cause error) error {
 	for name, state := range a.scheduler.States() {
 		a.spool.SaveEndpointState(name, state, func(error) {})
 	}
+	// After the last result, so that it goes along; before the spool, whose outbox it empties.
+	a.stopSync()
 	a.closeServers()
 	// The spool is last: every part that could still have something to write has ended.
 	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
@@ -238,16 +246,13 @@ func (a *app) abandon() error {
 func (a *app) reload() {
 	next, err := configs.Load(a.options.Config)
 	if err == nil {
-		err = supported(next)
-	}
-	if err == nil {
 		err = a.book.reload(next)
 	}
 	if err != nil {
 		a.log.Error("the new configuration is not valid; the running configuration stays in force", "error", err.Error())
 		return
 	}
-	restart := configs.RestartOnly(a.cfg, next)
+	restart := append(configs.RestartOnly(a.cfg, next), a.reloadSync(next)...)
 	a.level.Set(next.Log.Level)
 	a.metrics.Configured(endpointNames(next)...)
 	a.scheduler.Reconfigure(next.Concurrency)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"postern/configs"
@@ -63,18 +62,11 @@ func (f configFlags) options(s *session) configs.Options {
 	}
 }
 
-// loadConfig loads the configuration; every mistake in it is wrong usage, and so is a setting that this build lacks.
+// loadConfig loads the configuration; every mistake in it is wrong usage.
 func (s *session) loadConfig(o configs.Options) (*configs.Config, error) {
 	cfg, err := configs.Load(o)
 	if err != nil {
 		return nil, &exitError{code: exitUsage, err: fmt.Errorf("the configuration is not valid:\n%w", err)}
-	}
-	var missing []error
-	for _, text := range cfg.Unsupported() {
-		missing = append(missing, errors.New(text))
-	}
-	if len(missing) > 0 {
-		return nil, &exitError{code: exitUsage, err: fmt.Errorf("the configuration asks for what this build cannot do:\n%w", errors.Join(missing...))}
 	}
 	return cfg, nil
 }

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"postern/sync/pgtest"
 )
 
 // binary is the postern that TestMain built.
@@ -24,21 +26,18 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(holdDiskEnv); dir != "" {
 		os.Exit(holdDisk(dir))
 	}
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "postern-e2e-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "postern")
-		build := exec.Command("go", "build", "-o", binary, "postern")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building postern: %v\n%s", err, out)
-			return 1
-		}
-		return m.Run()
-	}())
+	dir, err := os.MkdirTemp("", "postern-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "postern")
+	if out, err := exec.Command("go", "build", "-o", binary, "postern").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building postern: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	pgtest.Main(m) // runs the tests; the exit code is theirs
 }
 
 // fast are the settings of most cases: short delays, private targets allowed.

@@ -1,0 +1,128 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"postern/sync/pgtest"
+)
+
+// synced is a configuration with a Postgres.
+func synced(db *pgtest.DB, more string) string {
+	return fast + fmt.Sprintf("sync: { dsn: %q, schema: %s, interval: 200ms%s }\n", db.DSN, db.Schema, more)
+}
+
+// ask runs one query for one value, with the schema as search path.
+func ask[T any](t *testing.T, db *pgtest.DB, query string, args ...any) (v T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, db.DSN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "SET search_path TO "+db.Schema); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.QueryRow(ctx, query, args...).Scan(&v); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return v
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Two instances, one Postgres: rows of both arrive once, equal event IDs are kept apart, and the fleet's health is one row
+// for each endpoint.
+func TestTwoInstancesOneFleet(t *testing.T) {
+	db := pgtest.New(t)
+	good, bad := newReceiver(t, nil), newReceiver(t, script(status(503)))
+	config := synced(db, ", labels: { service: checkout }") + fmt.Sprintf("endpoints:\n  - { name: good, url: %q }\n  - { name: bad, url: %q, retry: { max_attempts: 2, base_delay: 1ms, max_delay: 1ms } }\n", good.url("/pb?aff=7"), bad.url("/"))
+	one, two := startPostern(t, config), startPostern(t, config)
+	for _, p := range []*postern{one, two} {
+		for i := range 20 {
+			p.accept("POST", "/to/good?cid=SECRET", "SECRET", fmt.Sprintf("Postern-Event-Id: order-%d", i), "X-Api-Key: SECRET")
+		}
+		p.accept("POST", "/to/bad", "x")
+	}
+	one.eventually(20*time.Second, "all rows to arrive", func() bool {
+		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == 42
+	})
+	for query, want := range map[string]int{
+		"SELECT count(*) FROM webhook_queue WHERE status = 'delivered'":                               40,
+		"SELECT count(DISTINCT event_id) FROM webhook_queue WHERE status = 'delivered'":               20,
+		"SELECT count(*) FROM webhook_queue WHERE status = 'dead_letter' AND last_error = 'http_503'": 2,
+		"SELECT count(*) FROM endpoint_latency":                                                       44,
+		"SELECT count(DISTINCT endpoint_id) FROM webhook_queue":                                       2,
+		"SELECT count(*) FROM webhook_queue WHERE payload IS NOT NULL":                                0,
+		"SELECT count(*) FROM instances":                                                              2,
+		"SELECT dead_letter FROM pipeline_status":                                                     2,
+	} {
+		if got := ask[int](t, db, query); got != want {
+			t.Errorf("%s: %d, want %d", query, got, want)
+		}
+	}
+	one.eventually(10*time.Second, "the fleet's health", func() bool {
+		return ask[int](t, db, "SELECT count(*) FROM endpoint_health") == 2
+	})
+	if url := ask[string](t, db, "SELECT endpoint_url FROM endpoint_health WHERE endpoint_url LIKE '%/pb'"); url != good.url("/pb") {
+		t.Errorf("endpoint_url %q", url)
+	}
+	dump, err := exec.Command("pg_dump", "--data-only", "--schema="+db.Schema, db.DSN).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(dump), "SECRET") || strings.Contains(string(dump), "aff=7") {
+		t.Error("a query, header or body reached Postgres")
+	}
+}
+
+// Postgres away at the start, then there, then frozen: ingest and delivery do not notice, and all rows arrive.
+func TestPostgresComesAndGoes(t *testing.T) {
+	server := pgtest.Start(t)
+	db := pgtest.On(t, server.DSN())
+	must(t, server.Down())
+	r := newReceiver(t, nil)
+	p := startPostern(t, synced(db, ""))
+	deliver := func(n, total int) {
+		t.Helper()
+		start := time.Now()
+		for range n {
+			p.accept("POST", "/"+r.url("/"), "x")
+		}
+		r.wait(total, 5*time.Second)
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("%d events took %v", n, took)
+		}
+	}
+	deliver(20, 20)
+	must(t, server.Up())
+	p.eventually(30*time.Second, "the rows to arrive", func() bool {
+		var s struct{ Sync struct{ Connected bool } }
+		p.api("GET", "status", "", &s)
+		return s.Sync.Connected && ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 20
+	})
+	must(t, server.Freeze())
+	deliver(20, 40)
+	start := time.Now()
+	if code := p.stop(15 * time.Second); code != 0 || time.Since(start) > 10*time.Second {
+		t.Errorf("exit code %d after %v in a black hole", code, time.Since(start))
+	}
+	must(t, server.Thaw())
+	p.start()
+	p.eventually(30*time.Second, "all rows to arrive", func() bool {
+		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 40
+	})
+}
