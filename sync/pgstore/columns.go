@@ -8,6 +8,24 @@ import (
 
 // A batch travels as one array per column.
 
+// keyArrays name events and their versions.
+type keyArrays struct {
+	event   []string
+	created []time.Time
+	version []int64
+}
+
+func keysOf(states []*state) (k keyArrays) {
+	for _, s := range states {
+		k.event, k.created = append(k.event, s.EventID), append(k.created, s.CreatedAt)
+		k.version = append(k.version, int64(min(s.Version, maxVersion)))
+	}
+	return k
+}
+
+// maxVersion is what a bigint column takes with room to spare.
+const maxVersion = 1 << 62
+
 type queueArrays struct {
 	event          []string
 	created        []time.Time
@@ -37,7 +55,7 @@ func queueColumns(states []*state, ids map[endpointRef]int32, now time.Time) *qu
 		q.attempts, q.most = append(q.attempts, number(s.Attempts)), append(q.most, number(s.MaxAttempts))
 		q.next, q.done = append(q.next, momentOrNull(s.NextAttempt)), append(q.done, momentOrNull(s.DeliveredAt))
 		q.reason, q.deadAt = append(q.reason, orNull(s.DeadReason)), append(q.deadAt, s.deadAt(now))
-		q.version = append(q.version, int64(min(s.Version, 1<<62)))
+		q.version = append(q.version, int64(min(s.Version, maxVersion)))
 		q.addLast(s.last)
 	}
 	return q

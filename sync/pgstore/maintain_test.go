@@ -64,7 +64,7 @@ func TestRowsOfAnyTimeFindAPlace(t *testing.T) {
 
 func TestRetention(t *testing.T) {
 	s, db := migrated(t, keep(48*time.Hour))
-	old := now.Truncate(24*time.Hour).Add(-84 * time.Hour) // noon, four days ago
+	old := now.Truncate(24 * time.Hour).Add(-84 * time.Hour) // noon, four days ago
 	waiting := at(tried("waiting", 1, "failed", 500, "http_500", time.Millisecond), old)
 	write(t, s, at(delivered("old", 700*time.Millisecond), old), waiting, at(tried("dead", 1, "dead_letter", 404, "http_404", time.Millisecond), old),
 		delivered("new", 3*time.Millisecond))

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -51,21 +50,16 @@ func (s *Store) bury(ctx context.Context, tx pgx.Tx, deleted []*state) error {
 	if len(deleted) == 0 {
 		return nil
 	}
-	var events []string
-	var created []time.Time
-	var versions []int64
-	for _, d := range deleted {
-		events, created, versions = append(events, d.EventID), append(created, d.CreatedAt), append(versions, int64(d.Version))
-	}
+	keys := keysOf(deleted)
 	const note = `INSERT INTO deleted_events AS d (instance_id, event_id, created_at, version)
 		SELECT $1::uuid, * FROM unnest($2::text[], $3::timestamptz[], $4::bigint[])
 		ON CONFLICT (instance_id, event_id, created_at) DO UPDATE SET version = greatest(d.version, excluded.version)`
-	if _, err := tx.Exec(ctx, note, s.cfg.Instance, events, created, versions); err != nil {
+	if _, err := tx.Exec(ctx, note, s.cfg.Instance, keys.event, keys.created, keys.version); err != nil {
 		return err
 	}
 	const remove = `DELETE FROM webhook_queue q USING unnest($2::text[], $3::timestamptz[], $4::bigint[]) d(event_id, created_at, version)
 		WHERE q.instance_id = $1::uuid AND q.event_id = d.event_id AND q.created_at = d.created_at AND q.version < d.version`
-	_, err := tx.Exec(ctx, remove, s.cfg.Instance, events, created, versions)
+	_, err := tx.Exec(ctx, remove, s.cfg.Instance, keys.event, keys.created, keys.version)
 	return err
 }
 

@@ -84,12 +84,16 @@ type tally struct {
 	health   [][]pgstore.Health
 	beats    []pgstore.Heartbeat
 	kept     int
+
+	compared  int
+	corrected []pgstore.Row
 }
 
 // fakeStore is a store in memory that can be made to fail.
 type fakeStore struct {
 	mu sync.Mutex
 	tally
+	unfinished []pgstore.Unfinished // in order of event ID
 	// fail decides about every call; nil: all is well.
 	fail func(call string, rows []pgstore.Row) error
 	// hole swallows calls until their context ends.
@@ -197,6 +201,29 @@ func (f *fakeStore) Maintain(ctx context.Context) (bool, error) {
 	}
 	f.set(func() { f.kept++ })
 	return true, nil
+}
+
+func (f *fakeStore) Unfinished(ctx context.Context, after pgstore.Unfinished, limit int) (list []pgstore.Unfinished, err error) {
+	if err := f.call(ctx, "unfinished", nil); err != nil {
+		return nil, err
+	}
+	f.set(func() {
+		f.compared++
+		for _, u := range f.unfinished {
+			if u.EventID > after.EventID && len(list) < limit {
+				list = append(list, u)
+			}
+		}
+	})
+	return list, nil
+}
+
+func (f *fakeStore) Correct(ctx context.Context, rows []pgstore.Row) error {
+	if err := f.call(ctx, "correct", rows); err != nil {
+		return err
+	}
+	f.set(func() { f.corrected = append(f.corrected, rows...) })
+	return nil
 }
 
 func (f *fakeStore) Close() { f.set(func() { f.closed++ }) }

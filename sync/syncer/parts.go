@@ -30,10 +30,22 @@ type Reporter interface {
 	Maintain(ctx context.Context) (held bool, err error)
 }
 
+// Corrector lists what the store takes for unfinished, and takes corrections; *pgstore.Store is one.
+type Corrector interface {
+	Unfinished(ctx context.Context, after pgstore.Unfinished, limit int) ([]pgstore.Unfinished, error)
+	Correct(ctx context.Context, rows []pgstore.Row) error
+}
+
 // Store is the central store.
 type Store interface {
 	Writer
 	Reporter
+	Corrector
+}
+
+// Events looks an event up; *spool.Spool is one.
+type Events interface {
+	Get(id string, payload bool) (spool.View, error)
 }
 
 // Endpoint is what the configuration says of an endpoint.
@@ -62,6 +74,8 @@ type Parts struct {
 	Payload func(row spool.OutboxRow) []byte
 	// Snapshot may be nil: then there are neither heartbeats nor health.
 	Snapshot func() Snapshot
+	// Events may be nil: then what was finished in rows that had to be dropped stays unfinished in the store.
+	Events Events
 	// Logger is told when the store goes away and comes back. Nil: nothing is logged.
 	Logger *slog.Logger
 }

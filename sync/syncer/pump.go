@@ -129,16 +129,21 @@ func (s *Syncer) translate(rows []spool.OutboxRow) []pgstore.Row {
 		if r.State != 0 {
 			out[i].Status = r.State.String()
 		}
-		if a := r.Attempt; a != nil {
-			out[i].Attempt = &pgstore.Attempt{
-				Number: a.Number, EndedAt: a.StartedAt.Add(a.Duration), Duration: a.Duration, StatusCode: a.StatusCode, Error: a.Error,
-			}
-		}
+		out[i].Attempt = translateAttempt(r.Attempt)
 		if s.parts.Payload != nil {
 			out[i].Payload = s.parts.Payload(r)
 		}
 	}
 	return out
+}
+
+func translateAttempt(a *spool.Attempt) *pgstore.Attempt {
+	if a == nil {
+		return nil
+	}
+	return &pgstore.Attempt{
+		Number: a.Number, EndedAt: a.StartedAt.Add(a.Duration), Duration: a.Duration, StatusCode: a.StatusCode, Error: a.Error,
+	}
 }
 
 // endpoint finds what the fleet calls an endpoint. The name of an ad hoc one is its origin; one that left the

@@ -19,6 +19,7 @@ func (s *Syncer) report(ctx context.Context, now time.Time) error {
 	}
 	s.reportAt = now.Add(s.cfg.Interval)
 	snap := s.parts.Snapshot()
+	s.check.dropped = snap.Heartbeat.DroppedRows
 	if err := s.heartbeat(ctx, snap.Heartbeat); err != nil {
 		return err
 	}

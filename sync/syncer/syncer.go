@@ -24,6 +24,7 @@ type Syncer struct {
 	outage   outage
 	refused  int // rows refused since the store last took one
 	health   map[string]pgstore.Health
+	check    check
 	reportAt time.Time
 	healthAt time.Time
 	keepAt   time.Time
@@ -85,7 +86,8 @@ func (s *Syncer) round(ctx context.Context) time.Duration {
 // maxRest bounds the rest between the batches of a backlog.
 const maxRest = 200 * time.Millisecond
 
-// step makes sure of the store, carries one batch and reports if it is time. full tells that there is more.
+// step makes sure of the store, carries one batch, and reports and compares if it is time. full tells that there is more
+// to do.
 func (s *Syncer) step(ctx context.Context) (full bool, err error) {
 	if err := s.prepare(ctx); err != nil {
 		return false, err
@@ -93,7 +95,10 @@ func (s *Syncer) step(ctx context.Context) (full bool, err error) {
 	if full, err = s.pump(ctx); err != nil {
 		return false, err
 	}
-	return full, s.report(ctx, time.Now())
+	if err := s.report(ctx, time.Now()); err != nil || full {
+		return full, err
+	}
+	return s.reconcile(ctx, time.Now())
 }
 
 // prepare opens the store and looks at its schema, where that is still to be done.

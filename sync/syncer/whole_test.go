@@ -31,10 +31,13 @@ type whole struct {
 	ended  chan struct{}
 }
 
-func newWhole(t *testing.T, db *pgtest.DB) *whole {
+func newWhole(t *testing.T, db *pgtest.DB, change ...func(*spool.Config)) *whole {
 	t.Helper()
 	cfg := spooltest.Config(t)
 	cfg.Outbox = true
+	for _, c := range change {
+		c(&cfg)
+	}
 	w := &whole{t: t, spool: spooltest.Open(t, cfg), db: db}
 	w.dsn.Store(db.DSN)
 	w.outbox = w.spool
@@ -51,8 +54,9 @@ func (w *whole) run() {
 		Endpoint: func(name string) (syncer.Endpoint, bool) {
 			return syncer.Endpoint{URL: "https://named.example/pb", MaxAttempts: 5}, true
 		},
+		Events: w.spool,
 		Snapshot: func() syncer.Snapshot {
-			return syncer.Snapshot{Health: []pgstore.Health{{EndpointName: partner, State: "open", ConsecutiveFailures: 10}}}
+			return syncer.Snapshot{Heartbeat: pgstore.Heartbeat{DroppedRows: w.spool.Stats().HistoryDropped}, Health: []pgstore.Health{{EndpointName: partner, State: "open", ConsecutiveFailures: 10}}}
 		},
 	})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -287,6 +291,45 @@ func TestStopInABlackHole(t *testing.T) {
 	w.run()
 	w.drained()
 	w.same("events", `SELECT count(*) FROM webhook_queue`, "[[2]]")
+}
+
+// TestABacklogThatWasTooLong: the rows that told the end of the first events are dropped, and their end is known all the
+// same.
+func TestABacklogThatWasTooLong(t *testing.T) {
+	w := newWhole(t, pgtest.New(t), func(c *spool.Config) { c.OutboxMaxBytes = 20_000 })
+	w.run()
+	for _, id := range []string{"early", "deleted"} {
+		ev := &spool.Event{ID: id, Endpoint: "https://early.example", Target: "https://early.example/", Method: "GET", AcceptedAt: time.Now()}
+		if _, err := w.spool.Append(t.Context(), ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.drained()
+	w.stop()
+	w.same("accepted", `SELECT count(*) FROM webhook_queue WHERE status = 'pending'`, "[[2]]")
+	if err := w.spool.Delete(t.Context(), "deleted"); err != nil {
+		t.Fatal(err)
+	}
+	leases, _, err := w.spool.Lease("https://early.example", time.Now(), 1, 1<<20)
+	if err != nil || len(leases) != 1 {
+		t.Fatal(len(leases), err)
+	}
+	done := make(chan error, 1)
+	w.spool.Finish(leases[0], spool.Result{Attempt: &spool.Attempt{Number: 1, StartedAt: time.Now(), StatusCode: 200}, Verdict: spool.VerdictDelivered, Done: func(err error) { done <- err }})
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		w.attempt(fmt.Sprint("e", i), 200)
+	}
+	if w.spool.Stats().HistoryDropped == 0 {
+		t.Fatal("nothing was dropped")
+	}
+	w.run()
+	w.await("the ends of the first events", 20*time.Second, func() bool {
+		return fmt.Sprint(w.db.Rows(`SELECT event_id, status FROM webhook_queue WHERE endpoint_url = 'https://early.example'`)) == "[[early delivered]]"
+	})
+	w.same("nothing is unfinished", `SELECT count(*) FROM webhook_queue WHERE status <> 'delivered'`, "[[0]]")
 }
 
 func TestHealthArrivesAndGoesAtTheStop(t *testing.T) {

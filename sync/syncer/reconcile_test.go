@@ -1,0 +1,100 @@
+package syncer
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"postern/spool"
+	"postern/sync/pgstore"
+)
+
+// views are the events that a spool knows.
+type views map[string]spool.View
+
+func (v views) Get(id string, payload bool) (spool.View, error) {
+	view, ok := v[id]
+	switch {
+	case payload:
+		return spool.View{}, errors.New("payloads were not asked for")
+	case !ok:
+		return spool.View{}, spool.ErrNotFound
+	}
+	return view, nil
+}
+
+func view(at time.Time, state spool.State) spool.View {
+	v := spool.View{State: state}
+	v.AcceptedAt = at
+	return v
+}
+
+func TestWhatIsFinishedIsPutRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now()
+		sent := view(at, spool.StateDelivered)
+		sent.Attempts, sent.DeliveredAt = 2, at.Add(time.Minute)
+		sent.History = []spool.Attempt{{Number: 1, StatusCode: 500, Error: "http_500"}, {Number: 2, StatusCode: 204, StartedAt: at, Duration: time.Second}}
+		given := view(at, spool.StateDeadLetter)
+		given.DeadReason = spool.ReasonExpired
+		known := views{"a": sent, "b": given, "c": view(at, spool.StateFailed), "d": view(at, spool.StatePending), "f": view(at.Add(time.Hour), spool.StatePending)}
+		var dropped atomic.Int64
+		b := start(t, func(b *bench) {
+			b.parts.Events = known
+			b.parts.Snapshot = func() Snapshot { return Snapshot{Heartbeat: pgstore.Heartbeat{DroppedRows: dropped.Load()}} }
+			for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+				b.store.unfinished = append(b.store.unfinished, pgstore.Unfinished{EventID: id, CreatedAt: at, Version: 3})
+			}
+		})
+		var got []string
+		for _, r := range b.store.seen().corrected {
+			got = append(got, fmt.Sprintf("%s:%s:%d:%d", r.EventID, r.Status, r.Version, r.Attempts))
+		}
+		if text := strings.Join(got, " "); text != "a:delivered:3:2 b:dead_letter:3:0 e::3:0 f::3:0" {
+			t.Errorf("corrected %s", text)
+		}
+		first := b.store.seen().corrected[0]
+		if first.Attempt == nil || first.Attempt.StatusCode != 204 || !first.DeliveredAt.Equal(at.Add(time.Minute)) {
+			t.Errorf("%+v, %+v", first, first.Attempt)
+		}
+		pass(time.Hour)
+		if n := b.store.seen().compared; n != 1 {
+			t.Errorf("compared %d times without a cause", n)
+		}
+		dropped.Store(5)
+		pass(time.Hour)
+		if n := b.store.seen().compared; n != 2 {
+			t.Errorf("compared %d times after rows were dropped", n)
+		}
+		b.end()
+	})
+}
+
+func TestComparisonGoesPageByPageAndGivesWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, func(b *bench) {
+			b.parts.Events = views{}
+			for i := range 2*checkRows + 1 {
+				b.store.unfinished = append(b.store.unfinished, pgstore.Unfinished{EventID: fmt.Sprintf("%06d", i)})
+			}
+			for i := range 150 {
+				b.outbox.add(fmt.Sprint(i)) // more than a batch: these come first
+			}
+			b.store.fail = func(call string, _ []pgstore.Row) error {
+				if call == "unfinished" && b.outbox.left() > 0 {
+					return errors.New("compared before the outbox was empty")
+				}
+				return nil
+			}
+		})
+		pass(5 * time.Second)
+		if seen := b.store.seen(); seen.compared != 3 || len(seen.corrected) != 2*checkRows+1 || b.Status().Error != nil {
+			t.Errorf("%d pages, %d corrected, status %+v", seen.compared, len(seen.corrected), b.Status())
+		}
+		b.end()
+	})
+}
