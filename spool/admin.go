@@ -115,6 +115,7 @@ func (s *Spool) Delete(ctx context.Context, id string) error {
 			return err
 		}
 		if rec := t.get(layout.Done, key); rec != nil {
+			t.outboxForgotten(seq, rec)
 			t.dropSummary(seq, rec)
 			return nil
 		}
@@ -148,7 +149,7 @@ func (t *txn) drop(id string, seq uint64) error {
 	t.del(layout.Progress, key)
 	t.del(layout.IDs, layout.PackID(id))
 	p.version++
-	t.outbox(ev, &p, OutboxRow{DeadReason: p.DeadReason})
+	t.outbox(ev, &p, OutboxRow{Deleted: true, DeadReason: p.DeadReason})
 	return nil
 }
 

@@ -166,8 +166,13 @@ func TestOutboxTellsTheStory(t *testing.T) {
 	}
 	l = r.lease("partner-a", 1)[0]
 	r.finish(l, delivered(l))
-	r.append(event("b", endpointA, "y"))
+	b := event("b", endpointA, "y")
+	r.append(b)
+	accepted := map[string]time.Time{"a": ev.AcceptedAt, "b": b.AcceptedAt}
 	if err := r.Delete(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := r.Outbox(100)
@@ -180,12 +185,17 @@ func TestOutboxTellsTheStory(t *testing.T) {
 		if row.Attempt != nil {
 			number = row.Attempt.Number
 		}
-		got = append(got, fmt.Sprintf("%d %s v%d %s #%d of %d %q", row.Index, row.EventID, row.Version, row.State, number,
+		what := row.State.String()
+		if row.Deleted {
+			what = fmt.Sprintf("deleted from %s, accepted %v", row.Endpoint, row.AcceptedAt.Equal(accepted[row.EventID]))
+		}
+		got = append(got, fmt.Sprintf("%d %s v%d %s #%d of %d %q", row.Index, row.EventID, row.Version, what, number,
 			row.MaxAttempts, row.Target))
 	}
 	want := []string{
 		`1 a v1 pending #0 of 7 "/extra"`, `2 a v2 dead_letter #1 of 7 "/extra"`, `3 a v3 failed #0 of 7 "/extra"`,
-		`4 a v4 delivered #2 of 7 "/extra"`, `5 b v1 pending #0 of 0 ""`, `6 b v2 unknown #0 of 0 ""`,
+		`4 a v4 delivered #2 of 7 "/extra"`, `5 b v1 pending #0 of 0 ""`, `6 b v2 deleted from https://a.example, accepted true #0 of 0 ""`,
+		`7 a v4611686018427387904 deleted from partner-a, accepted true #0 of 0 ""`,
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("rows:\n%q\nwant:\n%q", got, want)
@@ -197,7 +207,7 @@ func TestOutboxTellsTheStory(t *testing.T) {
 	if rows, err := r.Outbox(1); err != nil || len(rows) != 1 || rows[0].Index != 4 {
 		t.Errorf("after OutboxDone: %+v, %v", rows, err)
 	}
-	if n := r.Stats().OutboxRows; n != 3 {
+	if n := r.Stats().OutboxRows; n != 4 {
 		t.Errorf("%d rows are left", n)
 	}
 }

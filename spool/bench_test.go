@@ -11,6 +11,32 @@ import (
 func BenchmarkAppend(b *testing.B)       { benchmark(b, false) }
 func BenchmarkAppendFinish(b *testing.B) { benchmark(b, true) }
 
+// BenchmarkManyEndpoints measures what every scrape and every probe asks for.
+func BenchmarkManyEndpoints(b *testing.B) {
+	cfg := Defaults()
+	cfg.Dir = b.TempDir()
+	s, err := Open(cfg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close(b.Context())
+	s.mu.Lock()
+	for i := range 10_000 {
+		s.setRow(fmt.Sprintf("https://host-%d.example", i), &endpointRow{id: uint32(i), pending: 1})
+	}
+	s.mu.Unlock()
+	b.Run("Stats", func(b *testing.B) {
+		for b.Loop() {
+			_ = s.Stats()
+		}
+	})
+	b.Run("Endpoints", func(b *testing.B) {
+		for b.Loop() {
+			_ = s.Endpoints()
+		}
+	})
+}
+
 func benchmark(b *testing.B, finish bool) {
 	for _, clients := range []int{1, 128} {
 		b.Run(fmt.Sprintf("clients=%d", clients), func(b *testing.B) {

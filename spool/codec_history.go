@@ -162,6 +162,7 @@ func decodeOutboxRow(index uint64, rec []byte) (OutboxRow, error) {
 	r.Named = d.Bool()
 	r.Target = d.String()
 	r.State = State(d.Uint())
+	r.Deleted = r.State == 0
 	r.Attempts = int(d.Uint())
 	r.MaxAttempts = int(d.Uint())
 	r.AcceptedAt = d.Time()

@@ -127,6 +127,69 @@ func useAfterDamage(t *testing.T, dir string, least, most int) {
 	}
 }
 
+// TestEmptiedFile: a file that lost everything is not taken for a new one; one that never had anything is.
+func TestEmptiedFile(t *testing.T) {
+	cut := func(path string) error { return os.Truncate(path, 0) }
+	tests := map[string]struct {
+		mark string // a file beside it
+		harm func(path string) error
+		lost int64
+	}{
+		"emptied after a clean close": {cleanName, cut, 1},
+		"emptied after a kill":        {"", cut, 1},
+		"emptied after damage":        {damagedName, cut, 1},
+		"zeros":                       {"", func(path string) error { return os.WriteFile(path, make([]byte, 200_000), 0o600) }, 1},
+		"moved away":                  {damagedName, os.Remove, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			r := newRig(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			r.append(event("a", endpointA, "x"))
+			r.close()
+			if tt.mark != cleanName {
+				r.must(r.dirOf().unmarkClean())
+			}
+			if tt.mark == damagedName {
+				r.must(r.dirOf().markDamaged())
+			}
+			r.must(tt.harm(r.dirOf().file()))
+			r.open()
+			if st := r.Stats(); st.SalvageLost != tt.lost || st.Pending != 0 {
+				t.Errorf("stats %+v", st)
+			}
+			r.append(event("b", endpointA, "x"))
+			r.reopen()
+			if st := r.Stats(); st.SalvageLost != tt.lost || st.Pending != 1 {
+				t.Errorf("after another start: %+v", st)
+			}
+			if lines := strings.Count(log.String(), "\n"); int64(lines) != tt.lost {
+				t.Errorf("said:\n%s", log.String())
+			}
+		})
+	}
+}
+
+func (r *rig) dirOf() *directory { return &directory{path: r.cfg.Dir} }
+
+// TestEmptiedFileOffline: the commands say the same of it.
+func TestEmptiedFileOffline(t *testing.T) {
+	r := newRig(t)
+	r.append(event("a", endpointA, "x"))
+	r.close()
+	r.must(os.Truncate(r.dirOf().file(), 0))
+	if report, err := Check(r.cfg.Dir); err != nil || len(report.Problems) != 1 {
+		t.Errorf("check: %+v, %v", report, err)
+	}
+	if report, err := Salvage(r.cfg.Dir); err != nil || report.Lost != 1 || report.Kept == "" {
+		t.Errorf("salvage: %+v, %v", report, err)
+	}
+	r.open()
+	if st := r.Stats(); st.SalvageLost != 1 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
 // TestOneBadRecord: of a hundred events one is damaged, and the others are handed out.
 func TestOneBadRecord(t *testing.T) {
 	r := newRig(t)

@@ -127,6 +127,40 @@ func TestEndpointStates(t *testing.T) {
 	}
 }
 
+// TestStateOutlivesItsEndpoint: a pause is remembered however long nothing comes for the endpoint; the rest is forgotten.
+func TestStateOutlivesItsEndpoint(t *testing.T) {
+	c := newClock()
+	r := newRig(t, c.use, func(cfg *Config) { cfg.DeliveredRetention = time.Minute })
+	const endpointB = "https://b.example"
+	for _, endpoint := range []string{endpointA, endpointB} {
+		ev := event(endpoint, endpoint, "x")
+		ev.AcceptedAt = c.now()
+		r.append(ev)
+		l := r.lease(endpoint, 1)[0]
+		res := delivered(l)
+		res.EndpointState = []byte("paused")
+		r.finish(l, res)
+	}
+	done := make(chan error, 1)
+	r.SaveEndpointState(endpointB, nil, func(err error) { done <- err })
+	r.must(<-done)
+	c.pass(2 * time.Hour)
+	r.sweepNow() // the summaries
+	c.pass(2 * time.Hour)
+	r.sweepNow() // the endpoints
+	r.reopen()
+	if got := r.Endpoints(); len(got) != 0 {
+		t.Errorf("endpoints without anything: %+v", got)
+	}
+	if got := r.EndpointStates(); len(got) != 1 || string(got[endpointA]) != "paused" {
+		t.Errorf("states: %q", got)
+	}
+	r.append(event("new", endpointA, "x"))
+	if c := r.Counts(endpointA); c.Pending != 1 {
+		t.Errorf("counts: %+v", c)
+	}
+}
+
 func TestSamples(t *testing.T) {
 	r := newRig(t)
 	for i := range 4 {

@@ -47,12 +47,13 @@ func (s *Spool) loadFrom(tx *bolt.Tx) error {
 	}
 	clear(s.rows)
 	clear(s.names)
+	s.total = endpointRow{}
 	err = tx.Bucket(layout.Endpoints.Name()).ForEach(func(k, v []byte) error {
 		row, err := decodeEndpoint(v)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errStale, err)
 		}
-		s.rows[string(k)], s.names[row.id] = row, string(k)
+		s.setRow(string(k), row)
 		return nil
 	})
 	s.minutes = minuteRing{}

@@ -25,6 +25,20 @@ func (t *txn) outbox(ev *Event, p *progress, row OutboxRow) {
 	t.put(layout.Outbox, key, rec)
 }
 
+// lastVersion is that of a deletion whose event's versions are forgotten: nothing comes after it.
+const lastVersion = 1 << 62
+
+// outboxForgotten tells the central store that a person deleted a delivered event.
+func (t *txn) outboxForgotten(seq uint64, rec []byte) {
+	sum, err := decodeSummary(seq, rec)
+	if err != nil {
+		return
+	}
+	ev := &Event{ID: sum.id, Endpoint: t.s.endpointName(sum.endpoint), Named: sum.named, AcceptedAt: sum.acceptedAt}
+	p := &progress{Progress: Progress{Attempts: sum.attempts}, version: lastVersion}
+	t.outbox(ev, p, OutboxRow{Deleted: true, DeliveredAt: sum.deliveredAt})
+}
+
 // shownTarget is what of the target may leave this machine: the path below a named endpoint, and of an ad hoc target
 // nothing that its endpoint does not say.
 func shownTarget(ev *Event) string {

@@ -16,6 +16,10 @@ func (d *directory) prepare(cfg Config) error {
 	if err := d.remove(compactName, salvageName); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
+	if !d.has(dbName) {
+		// What is said of a file that somebody moved away must not be taken for the next one's.
+		return d.remove(cleanName, damagedName)
+	}
 	fault, err := d.inspect(context.Background())
 	if err != nil || fault == nil {
 		return err
@@ -31,7 +35,7 @@ func (d *directory) prepare(cfg Config) error {
 }
 
 // inspect returns the fault for which the file must be salvaged, or nil. Nothing is read of a file that is still as a
-// clean close left it. Nothing is changed, but for a file without content, which is removed.
+// clean close left it. Nothing is changed, but for a file that never had any content, which is removed.
 func (d *directory) inspect(ctx context.Context) (fault, err error) {
 	info, err := os.Lstat(d.file())
 	switch {
@@ -46,7 +50,9 @@ func (d *directory) inspect(ctx context.Context) (fault, err error) {
 	}
 	f, err := pagefile.Open(d.file())
 	switch {
-	case errors.Is(err, pagefile.ErrEmpty), errors.Is(err, pagefile.ErrBlank):
+	case isEmpty(err) && d.wasUsed():
+		return fmt.Errorf("%w, and events were accepted in it", err), nil
+	case isEmpty(err):
 		// Made and never written: a start that was cut short, before anything was accepted.
 		return nil, d.remove(dbName)
 	case errors.Is(err, pagefile.ErrForeign):
@@ -64,6 +70,14 @@ func (d *directory) inspect(ctx context.Context) (fault, err error) {
 	}
 	return f.Verify(ctx), nil
 }
+
+func isEmpty(err error) bool {
+	return errors.Is(err, pagefile.ErrEmpty) || errors.Is(err, pagefile.ErrBlank)
+}
+
+// wasUsed tells whether a commit was ever begun here: the marks come before the first one, and after the file was written
+// and synced for the first time.
+func (d *directory) wasUsed() bool { return d.has(cleanName) || d.has(damagedName) }
 
 func (d *directory) has(name string) bool {
 	_, err := os.Lstat(d.join(name))

@@ -69,20 +69,39 @@ func (d *directory) salvage(ctx context.Context) (SalvageReport, error) {
 
 // salvageNothing sets a file aside of which not even the first page is there.
 func (d *directory) salvageNothing(cause error) (SalvageReport, error) {
-	if !errors.Is(cause, pagefile.ErrTruncated) {
+	if !errors.Is(cause, pagefile.ErrTruncated) && !(isEmpty(cause) && d.wasUsed()) {
 		return SalvageReport{}, cause
 	}
 	return d.startAnew()
 }
 
-// startAnew makes way for an empty spool: nothing can be read of the file, and it is kept.
+// startAnew puts an empty spool in place, which remembers the loss: nothing can be read of the file, and it is kept. How
+// much was in it is unknown, but that something was.
 func (d *directory) startAnew() (report SalvageReport, err error) {
 	report.Lost = 1
-	report.Kept = d.keptName()
-	if err := os.Rename(d.file(), report.Kept); err != nil {
-		return report, err
+	if err := makeEmpty(d.join(salvageName), report.Lost); err != nil {
+		return report, errors.Join(err, d.remove(salvageName))
 	}
-	return report, errors.Join(disk.SyncDir(d.path), d.remove(damagedName, cleanName, salvageName))
+	report.Kept, err = d.putInPlace(salvageName)
+	return report, err
+}
+
+func makeEmpty(path string, lost int64) error {
+	db, err := createCopy(path, 0)
+	if err != nil {
+		return err
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		if err := makeBuckets(tx); err != nil {
+			return err
+		}
+		c := counters{nextSeq: 1, nextEndpoint: 1, nextOutbox: 1, salvageLost: lost}
+		return tx.Bucket(layout.Meta.Name()).Put(layout.KeyCounters, encodeCounters(&c))
+	})
+	if err == nil {
+		err = db.Sync()
+	}
+	return errors.Join(err, db.Close())
 }
 
 func (d *directory) keptName() string {

@@ -40,6 +40,8 @@ type Spool struct {
 	counters counters
 	rows     map[string]*endpointRow // never changed in place
 	names    map[uint32]string
+	sorted   []string    // the names of rows; nil after one came or went
+	total    endpointRow // the sums of rows: there may be many thousands
 	minutes  minuteRing
 	oldest   uint64 // no event before this sequence number is pending
 	replays  uint64 // how often oldest may have been set back
@@ -103,14 +105,7 @@ func (s *Spool) publish(t *txn) {
 	defer s.mu.Unlock()
 	s.counters = t.counters
 	for name, row := range t.rows {
-		if row == nil {
-			if old := s.rows[name]; old != nil {
-				delete(s.names, old.id)
-			}
-			delete(s.rows, name)
-			continue
-		}
-		s.rows[name], s.names[row.id] = row, name
+		s.setRow(name, row)
 	}
 	s.minutes.add(t.now, t.minute)
 	if t.pendedAt > 0 {
@@ -126,6 +121,31 @@ func (s *Spool) noteSpace() {
 	s.full = s.room.refused > 0
 	s.fileSize = max(s.store.allocated, s.store.space.highWater)
 	s.used = s.store.space.used()
+}
+
+// setRow puts an endpoint's row in its place; nil removes it. s.mu is held.
+func (s *Spool) setRow(name string, row *endpointRow) {
+	old := s.rows[name]
+	if old != nil {
+		s.total.add(old, -1)
+		delete(s.names, old.id)
+		delete(s.rows, name)
+	}
+	if old == nil || row == nil {
+		s.sorted = nil
+	}
+	if row != nil {
+		s.total.add(row, 1)
+		s.rows[name], s.names[row.id] = row, name
+	}
+}
+
+// add adds another row's counts n times.
+func (r *endpointRow) add(o *endpointRow, n int64) {
+	r.pending += n * o.pending
+	r.failed += n * o.failed
+	r.dead += n * o.dead
+	r.done += n * o.done
 }
 
 // Close refuses new work, commits what is queued for as long as ctx lasts, and closes the files. Results that could not

@@ -1,7 +1,8 @@
 package spool
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -15,12 +16,15 @@ func (r *endpointRow) counts(name string) EndpointCounts {
 
 // Endpoints returns the counts of every endpoint that has events or had some in the last hour, sorted by name.
 func (s *Spool) Endpoints() []EndpointCounts {
-	rows := s.endpointRows()
-	list := make([]EndpointCounts, 0, len(rows))
-	for name, row := range rows {
-		list = append(list, row.counts(name))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sorted == nil {
+		s.sorted = slices.Sorted(maps.Keys(s.rows))
 	}
-	sort.Slice(list, func(i, j int) bool { return list[i].Endpoint < list[j].Endpoint })
+	list := make([]EndpointCounts, len(s.sorted))
+	for i, name := range s.sorted {
+		list[i] = s.rows[name].counts(name)
+	}
 	return list
 }
 
@@ -51,12 +55,7 @@ func (s *Spool) memoryStats() Stats {
 		LastHour: s.minutes.sum(s.now()),
 		Full:     s.full, Writable: s.writable && !s.closed,
 	}
-	for _, row := range s.rows {
-		st.Pending += row.pending
-		st.Failed += row.failed
-		st.DeadLetter += row.dead
-		st.Delivered += row.done
-	}
+	st.Pending, st.Failed, st.DeadLetter, st.Delivered = s.total.pending, s.total.failed, s.total.dead, s.total.done
 	return st
 }
 

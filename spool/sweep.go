@@ -2,6 +2,7 @@ package spool
 
 import (
 	"encoding/binary"
+	"time"
 
 	"postern/spool/internal/layout"
 )
@@ -122,14 +123,28 @@ func (t *txn) expireOne(seq uint64) {
 	t.del(layout.IDs, layout.PackID(dl.event.ID))
 }
 
-// expireEndpoints forgets the endpoints that nothing refers to any more.
+// expireEndpoints forgets the endpoints that nothing refers to any more. What the limiter stored under the same name is not
+// looked at, since only the limiter knows whether it says something, such as a pause: it is there until its owner removes
+// it, with or without a row, and a row is made anew when an event comes.
 func (t *txn) expireEndpoints() {
-	n := 0
-	for name, row := range t.s.endpointRows() {
-		if _, touched := t.rows[name]; touched || row.live() || t.now.Sub(row.usedAt) < endpointIdle || n >= t.sweep.size {
-			continue
+	for _, name := range t.s.idleEndpoints(t.now, t.sweep.size) {
+		if _, touched := t.rows[name]; !touched {
+			t.rows[name], t.dirty = nil, true
 		}
-		t.rows[name], t.dirty = nil, true
-		n++
 	}
+}
+
+// idleEndpoints returns up to limit endpoints that have had nothing for a while.
+func (s *Spool) idleEndpoints(now time.Time, limit int) (names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, row := range s.rows {
+		if len(names) == limit {
+			break
+		}
+		if !row.live() && now.Sub(row.usedAt) >= endpointIdle {
+			names = append(names, name)
+		}
+	}
+	return names
 }
