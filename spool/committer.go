@@ -3,7 +3,6 @@ package spool
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 )
 
@@ -138,61 +137,6 @@ func (s *Spool) commitOrRefuse(ops []operation) {
 	}
 }
 
-// fewAccepts is how many acceptances are tried in pieces where they do not fit together: free pages lie scattered, so that
-// some of a few big events may fit. Many small ones are refused together, since bbolt scans the whole file after each
-// commit that failed.
-const fewAccepts = 64
-
-// commitCramped commits what fits of a transaction that found no room: all but the acceptances comes first.
-func (s *Spool) commitCramped(ops []operation, err error) {
-	accepts, others := acceptsApart(ops)
-	size := len(others)
-	if len(accepts) == 0 {
-		size /= pieces // it was tried as it is
-	}
-	s.commitPieces(others, size)
-	if len(accepts) > fewAccepts || len(accepts) == 1 {
-		s.refuse(accepts, s.refusal(accepts, err))
-		return
-	}
-	if s.failing() {
-		s.refuse(accepts, ErrUnwritable)
-		return
-	}
-	s.commitPieces(accepts, len(accepts)/pieces)
-}
-
-func acceptsApart(ops []operation) (accepts, others []operation) {
-	for _, op := range ops {
-		if _, ok := op.(*appendOp); ok {
-			accepts = append(accepts, op)
-		} else {
-			others = append(others, op)
-		}
-	}
-	return accepts, others
-}
-
-// pieces is into how many parts a transaction is cut that found no room.
-const pieces = 8
-
-// commitPieces commits operations in order, so many at a time, and fewer where that finds no room.
-func (s *Spool) commitPieces(ops []operation, size int) {
-	for len(ops) > 0 {
-		n := min(max(size, 1), len(ops))
-		err := s.commit(ops[:n])
-		switch {
-		case err == nil:
-			ops = ops[n:]
-		case lacksRoom(err) && n > 1:
-			size = n / pieces
-		default:
-			s.abandonOps(ops, err)
-			return
-		}
-	}
-}
-
 // abandonOps refuses what does not last and keeps the rest; the disk counts as failing where that is not written at once.
 func (s *Spool) abandonOps(ops []operation, err error) {
 	s.refuse(ops, s.refusal(ops, err))
@@ -219,46 +163,6 @@ func (s *Spool) refusal(ops []operation, err error) error {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return fmt.Errorf("%w: %w", ErrUnwritable, err)
-}
-
-// commitKept writes the kept results: all at once, else in smaller and smaller pieces, so that neither a scarce reserve
-// nor one bad result holds up the rest.
-func (s *Spool) commitKept() error {
-	c := &s.committer
-	size := len(c.kept)
-	for len(c.kept) > 0 {
-		n := min(max(size, 1), len(c.kept), maxBatchOps)
-		err := s.commit(c.kept[:n])
-		switch {
-		case err == nil:
-			c.kept = slices.Clone(c.kept[n:])
-		case isVisible(err):
-			return err // they are there: smaller pieces would only find that out
-		case n == 1:
-			c.kept = append(slices.Clone(c.kept[1:]), c.kept[0])
-			c.dropOldState()
-			return err
-		default:
-			size = n / pieces
-		}
-	}
-	return nil
-}
-
-// dropOldState takes the endpoint's state from the result that was put last if another one, which is younger, has one
-// too: written later, the older state would replace the younger one.
-func (c *committer) dropOldState() {
-	last, ok := c.kept[len(c.kept)-1].(*finishOp)
-	if !ok {
-		return
-	}
-	for _, op := range c.kept[:len(c.kept)-1] {
-		f, ok := op.(*finishOp)
-		if ok && f.result.EndpointState != nil && f.lease.Event.Endpoint == last.lease.Event.Endpoint {
-			last.result.EndpointState = nil
-			return
-		}
-	}
 }
 
 func (s *Spool) fail(err error) {
