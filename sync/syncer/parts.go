@@ -83,7 +83,7 @@ type Parts struct {
 // Config says how often and how much. Zero values mean the defaults.
 type Config struct {
 	Interval  time.Duration // between looks at the outbox, 2 s
-	BatchRows int           // in one transaction, 2000
+	BatchRows int           // in one transaction, 4000: two for each delivered event
 	StopLimit time.Duration // for the last flush, 5 s
 }
 
@@ -92,7 +92,7 @@ func (c Config) withDefaults() Config {
 		c.Interval = 2 * time.Second
 	}
 	if c.BatchRows <= 0 {
-		c.BatchRows = 2000
+		c.BatchRows = 4000
 	}
 	if c.StopLimit <= 0 {
 		c.StopLimit = 5 * time.Second
