@@ -3,6 +3,7 @@ package pgstore
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -67,6 +68,26 @@ func (s *Store) remember(found map[endpointRef]int32) {
 		clear(s.ids)
 	}
 	maps.Copy(s.ids, found)
+}
+
+// errRenumbered means that the tables were made anew beside us: what is remembered is of the old ones.
+var errRenumbered = errors.New("the endpoints have other numbers than before: the schema was made anew; the next try will do")
+
+// confirm makes sure, within the transaction that uses them, that the numbers are still those of the URLs.
+func confirm(ctx context.Context, tx pgx.Tx, refs map[endpointRef]int32) error {
+	ids, urls := make([]int32, 0, len(refs)), make([]string, 0, len(refs))
+	for ref, id := range refs {
+		ids, urls = append(ids, id), append(urls, ref.url)
+	}
+	var n int
+	const q = `SELECT count(*) FROM unnest($1::integer[], $2::text[]) k(id, url) JOIN endpoints e ON e.endpoint_id = k.id AND e.endpoint_url = k.url`
+	if err := tx.QueryRow(ctx, q, ids, urls).Scan(&n); err != nil {
+		return err
+	}
+	if n != len(refs) {
+		return errRenumbered
+	}
+	return nil
 }
 
 // forgetEndpoints drops what is remembered, after an error: the tables may have been made anew.

@@ -103,6 +103,9 @@ func (s *Store) WriteHealth(ctx context.Context, list []Health) error {
 			updated_at = now()`
 	args := healthArgs(s.cfg.Instance, list, refs)
 	err := s.tx(ctx, s.usual("write the endpoints' health"), func(ctx context.Context, tx pgx.Tx) error {
+		if err := confirm(ctx, tx, refs); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, put, args...)
 		return err
 	})

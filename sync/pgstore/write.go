@@ -21,6 +21,9 @@ func (s *Store) Write(ctx context.Context, rows []Row) error {
 	live, deleted := fold(rows)
 	queue, attempts, seen := queueColumns(live, refs, s.cfg.Now()), attemptColumns(rows, refs), seenColumns(rows, refs)
 	err := s.tx(ctx, s.usual("write a batch"), func(ctx context.Context, tx pgx.Tx) error {
+		if err := confirm(ctx, tx, refs); err != nil {
+			return err
+		}
 		if err := s.bury(ctx, tx, deleted); err != nil {
 			return err
 		}

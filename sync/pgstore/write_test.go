@@ -1,6 +1,7 @@
 package pgstore_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -170,6 +171,27 @@ func TestEndpointsHaveOneNumber(t *testing.T) {
 	write(t, b, named, delivered("x", 1))
 	same(t, "endpoints", db.Rows(`SELECT endpoint_url FROM endpoints ORDER BY endpoint_id`), "[[https://partner.example/postback] [https://partner.example]]")
 	same(t, "names", db.Rows(`SELECT endpoint_name, endpoint_id FROM endpoint_names ORDER BY 1`), "[[partner-a 1] [partner-b 1]]")
+}
+
+// TestTheSchemaIsMadeAnew beside a store that remembers numbers of the old one.
+func TestTheSchemaIsMadeAnew(t *testing.T) {
+	s, db := migrated(t)
+	other := delivered("o", 1)
+	other.EndpointName, other.EndpointURL = "https://other.example", "https://other.example"
+	write(t, s, other)
+	write(t, s, delivered("a", 1))
+	operator := open(t, db)
+	if err := errors.Join(operator.MigrateDown(t.Context(), 100), operator.Migrate(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Write(t.Context(), []pgstore.Row{delivered("b", 1)})
+	if err != nil && pgstore.Classify(err) == pgstore.KindData {
+		t.Errorf("kind %v of %v", pgstore.Classify(err), err)
+	}
+	write(t, s, delivered("b", 1))
+	report(t, s, health("open", 1))
+	same(t, "numbers agree", db.Rows(`SELECT e.endpoint_url, count(*) FROM webhook_queue q JOIN endpoints e USING (endpoint_id, endpoint_url) GROUP BY 1`), "[[https://partner.example 1]]")
+	same(t, "health too", db.Rows(`SELECT endpoint_url, state FROM endpoint_health`), "[[https://partner.example open]]")
 }
 
 func TestPoisonIsTold(t *testing.T) {
