@@ -45,20 +45,45 @@ func (s *Spool) doContext(ctx context.Context, fn func(*txn) error) error {
 // Retry makes an event due now, with its budget and TTL begun anew; attempts go on being counted. It serves waiting
 // events and dead letters. The errors are ErrNotFound, ErrDelivered, ErrBusy, and those of a failed commit.
 func (s *Spool) Retry(ctx context.Context, id string) error {
+	return s.doContext(ctx, func(t *txn) error { return t.retryID(id) })
+}
+
+// RetryDead is Retry for dead letters alone: who chose the event from a list of dead letters must not hurry one that a
+// twin of the call, or somebody else, has replayed meanwhile. The error is ErrNotDead then.
+func (s *Spool) RetryDead(ctx context.Context, id string) error {
 	return s.doContext(ctx, func(t *txn) error {
-		key, seq, err := t.claim(id)
-		switch {
-		case err != nil:
-			return err
-		case t.get(layout.Done, key) != nil:
-			return ErrDelivered
-		}
-		ev, _, before, err := readWaiting(t.tx, seq, eventHead)
-		if err != nil {
+		if err := t.mustBeDead(id); err != nil {
 			return err
 		}
-		return t.retry(ev, before)
+		return t.retryID(id)
 	})
+}
+
+func (t *txn) retryID(id string) error {
+	key, seq, err := t.claim(id)
+	switch {
+	case err != nil:
+		return err
+	case t.get(layout.Done, key) != nil:
+		return ErrDelivered
+	}
+	ev, _, before, err := readWaiting(t.tx, seq, eventHead)
+	if err != nil {
+		return err
+	}
+	return t.retry(ev, before)
+}
+
+// mustBeDead refuses an event that is no dead letter as the transaction sees it.
+func (t *txn) mustBeDead(id string) error {
+	key := t.get(layout.IDs, layout.PackID(id))
+	switch {
+	case key == nil, t.get(layout.Aside, key) != nil:
+		return ErrNotFound
+	case t.get(layout.Dead, key) == nil:
+		return ErrNotDead
+	}
+	return nil
 }
 
 func (t *txn) retry(ev *Event, before progress) error {
@@ -109,18 +134,30 @@ func (t *txn) pend(seq uint64) {
 // Delete drops an event, whatever its state, and every trace of it but the memory of its keys. The errors are
 // ErrNotFound, ErrBusy, and those of a failed commit.
 func (s *Spool) Delete(ctx context.Context, id string) error {
+	return s.doContext(ctx, func(t *txn) error { return t.deleteID(id) })
+}
+
+// DeleteDead is Delete for dead letters alone; the error is ErrNotDead for an event that is none (any more).
+func (s *Spool) DeleteDead(ctx context.Context, id string) error {
 	return s.doContext(ctx, func(t *txn) error {
-		key, seq, err := t.claim(id)
-		if err != nil {
+		if err := t.mustBeDead(id); err != nil {
 			return err
 		}
-		if rec := t.get(layout.Done, key); rec != nil {
-			t.outboxForgotten(seq, rec)
-			t.dropSummary(seq, rec)
-			return nil
-		}
-		return t.drop(id, seq)
+		return t.deleteID(id)
 	})
+}
+
+func (t *txn) deleteID(id string) error {
+	key, seq, err := t.claim(id)
+	if err != nil {
+		return err
+	}
+	if rec := t.get(layout.Done, key); rec != nil {
+		t.outboxForgotten(seq, rec)
+		t.dropSummary(seq, rec)
+		return nil
+	}
+	return t.drop(id, seq)
 }
 
 // drop removes an event that waits or is a dead letter.

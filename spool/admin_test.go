@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -66,6 +67,45 @@ func TestAdminErrors(t *testing.T) {
 	}
 	if got := r.lease(endpointA, 1); len(got) != 0 {
 		t.Errorf("leased after its deletion: %+v", got)
+	}
+}
+
+// TestDeadLettersOnly: what was chosen from a list of dead letters is left alone once it is none any more.
+func TestDeadLettersOnly(t *testing.T) {
+	r := newRig(t)
+	for _, id := range []string{"leased", "delivered", "dead", "doomed", "pending"} {
+		r.append(event(id, endpointA, "x"))
+		switch l := r.lease(endpointA, 1)[0]; id {
+		case "delivered":
+			r.finish(l, delivered(l))
+		case "dead", "doomed":
+			r.finish(l, Result{Attempt: attempt(l, 500), Verdict: VerdictDead, Reason: ReasonExhausted})
+		case "pending":
+			r.Release(l)
+		}
+	}
+	calls := map[string]func(context.Context, string) error{"retry": r.RetryDead, "delete": r.DeleteDead}
+	for name, call := range calls {
+		for id, want := range map[string]error{
+			"pending": ErrNotDead, "leased": ErrNotDead, "delivered": ErrNotDead, "none": ErrNotFound,
+		} {
+			if err := call(t.Context(), id); !errors.Is(err, want) {
+				t.Errorf("%s of %s: %v, want %v", name, id, err, want)
+			}
+		}
+	}
+	r.must(r.RetryDead(t.Context(), "dead"))
+	r.must(r.DeleteDead(t.Context(), "doomed"))
+	for name, call := range calls {
+		if err := call(t.Context(), "dead"); !errors.Is(err, ErrNotDead) {
+			t.Errorf("%s of a dead letter that was replayed: %v", name, err)
+		}
+		if err := call(t.Context(), "doomed"); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s of a dead letter that was deleted: %v", name, err)
+		}
+	}
+	if st := r.Stats(); st.DeadLetter != 0 || st.Failed != 1 || st.Pending != 2 || st.Delivered != 1 {
+		t.Errorf("stats %+v", st)
 	}
 }
 

@@ -41,4 +41,6 @@ var (
 	ErrBusy = errors.New("an attempt is in flight")
 	// ErrDelivered means that the event was delivered and has no payload left to send.
 	ErrDelivered = errors.New("the event was delivered already")
+	// ErrNotDead means that the event is no dead letter, or none any more.
+	ErrNotDead = errors.New("the event is not a dead letter")
 )
