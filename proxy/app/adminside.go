@@ -34,10 +34,14 @@ func (a *app) buildIngest() {
 }
 
 func (a *app) buildAdmin() {
+	var refused admin.Refused // nil without sync: rows put back would wait for nobody
+	if a.cfg.Sync.DSN != "" {
+		refused = a.spool
+	}
 	a.admin = admin.New(admin.Parts{
 		Spool: spoolSide{a.spool, a.scheduler}, Endpoints: endpointSide{a}, Metrics: a.metrics,
 		Guard: a.guard(a.cfg.Admin, 1, ""), Logger: a.log, Ready: a.notReady, Policies: a.shownPolicy, Answers: a.answers, Sync: a.syncStatus,
-		InstanceID: a.spool.InstanceID(), Version: a.options.Version,
+		Refused: refused, InstanceID: a.spool.InstanceID(), Version: a.options.Version,
 	})
 	anybody := guard.New(guard.Config{AnyHost: true})
 	a.servers = append(a.servers, admin.NewServer(a.admin, a.log),
@@ -294,6 +298,9 @@ func (a *app) gauges() telemetry.Gauges {
 	}
 	if !stats.OldestPending.IsZero() {
 		g.OldestPending = time.Since(stats.OldestPending)
+	}
+	if a.lines != nil {
+		g.LogDropped = a.lines.dropped.Load()
 	}
 	known := map[string]bool{}
 	for _, e := range a.scheduler.Gates() {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -51,12 +52,23 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	silenceLibraries()
+	lines := newLogWriter(o.Stderr)
+	defer lines.close()
 	level := new(slog.LevelVar)
-	a := &app{options: o, level: level, log: newLogger(cfg, o.Stderr, level)}
+	a := &app{options: o, level: level, lines: lines, log: newLogger(cfg, lines, level)}
 	if err := a.build(cfg); err != nil {
 		return errors.Join(err, a.abandon())
 	}
 	return a.run(ctx, hup)
+}
+
+// silenceLibraries keeps the standard logger quiet. net/http's transport prints what a receiver sends unasked, which may
+// be anything that it was sent, and no library says there what Postern does not say itself. A log whose reader has died
+// must not end the process either.
+func silenceLibraries() {
+	log.SetOutput(io.Discard)
+	signal.Ignore(syscall.SIGPIPE)
 }
 
 func newLogger(cfg *configs.Config, w io.Writer, level *slog.LevelVar) *slog.Logger {

@@ -47,8 +47,10 @@ func (o *observer) attrs(t scheduler.Told) []slog.Attr {
 	event, attempt := t.Lease.Event, t.Outcome.Attempt
 	attrs := []slog.Attr{slog.String("event_id", event.ID), slog.String("endpoint", event.Endpoint)}
 	if attempt.Number > 0 {
-		attrs = append(attrs, slog.Int("attempt", attempt.Number), slog.Int("status_code", attempt.StatusCode),
-			slog.Float64("duration_ms", float64(attempt.Duration.Microseconds())/1000))
+		attrs = append(attrs, slog.Int("attempt", attempt.Number), slog.Float64("duration_ms", float64(attempt.Duration.Microseconds())/1000))
+	}
+	if attempt.StatusCode > 0 {
+		attrs = append(attrs, slog.Int("status_code", attempt.StatusCode))
 	}
 	if t.Outcome.Class != "" {
 		attrs = append(attrs, slog.String("error", string(t.Outcome.Class)))

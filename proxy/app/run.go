@@ -28,6 +28,7 @@ type app struct {
 	cfg     *configs.Config // the one in force; belongs to the goroutine of run
 	level   *slog.LevelVar
 	log     *slog.Logger
+	lines   *logWriter
 
 	book      *book
 	metrics   *telemetry.Metrics
@@ -53,7 +54,7 @@ const exactSamples = 2_000_000
 
 // build makes all parts and starts none but the spool, whose lock must be held before anything else is touched.
 func (a *app) build(cfg *configs.Config) (err error) {
-	a.cfg, a.fatal, a.waiters = cfg, make(chan error, 3), newWaiters()
+	a.cfg, a.fatal, a.waiters = cfg, make(chan error, 4), newWaiters()
 	if a.book, err = newBook(cfg, a.log); err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (a *app) build(cfg *configs.Config) (err error) {
 	a.metrics.Configured(endpointNames(cfg)...)
 	a.scheduler = scheduler.New(scheduler.Config{
 		Concurrency: cfg.Concurrency, Policies: a.book, Windows: quantile.NewPool(exactSamples),
-		Sender:   &sender{book: a.book, waiters: a.waiters, chain: delivery.New(delivery.Config{Log: a.log})},
+		Sender:   &sender{book: a.book, waiters: a.waiters, log: a.log, chain: delivery.New(delivery.Config{Log: a.log})},
 		Observer: &observer{log: a.log, metrics: a.metrics, book: a.book}, Logger: a.log,
 	})
 	// The spool tells the scheduler of its commits, so that it is opened second.

@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"postern/proxy/delivery"
@@ -18,6 +20,9 @@ type sender struct {
 	book    *book
 	chain   delivery.Sender
 	waiters *waiters
+	log     *slog.Logger
+
+	exhaustedAt atomic.Int64 // when that was last said, in seconds
 }
 
 // Send makes one attempt.
@@ -35,13 +40,26 @@ func (s *sender) Send(ctx context.Context, a scheduler.Attempt) scheduler.Outcom
 		Event: a.Lease.Event, Number: a.Number, Endpoint: e.endpoint,
 		WantBody: s.waiters.wanted(a.Lease.Event.ID), OnWrote: a.Wrote,
 	})
+	if result.Exhausted {
+		s.sayExhausted()
+	}
 	if !result.Cut {
 		s.waiters.answer(a.Lease.Event.ID, result)
 	}
 	return scheduler.Outcome{
 		Attempt: result.Attempt, Class: result.Class, RetryAfter: result.RetryAfter, HasRetryAfter: result.HasRetryAfter,
-		Answer: result.Answer, Cut: result.Cut, Unsent: result.Unsent, Stale: result.Stale, Sampled: result.Sampled,
+		Answer: result.Answer, Cut: result.Cut, Exhausted: result.Exhausted, Unsent: result.Unsent, Stale: result.Stale, Sampled: result.Sampled,
 	}
+}
+
+// sayExhausted tells the operator, once in a while, why nothing can be sent.
+func (s *sender) sayExhausted() {
+	now := time.Now().Unix()
+	if last := s.exhaustedAt.Load(); now-last < 30 || !s.exhaustedAt.CompareAndSwap(last, now) {
+		return
+	}
+	s.log.Error("connections to receivers cannot be opened: this machine has no file descriptor, port or memory left for them. " +
+		"Waiting events are kept and not charged; raise the limit (ulimit -n)")
 }
 
 // brokeLast tells whether the event's last attempt ended in a broken connection.

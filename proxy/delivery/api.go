@@ -70,6 +70,8 @@ type Result struct {
 	// Cut: the context was cancelled from outside before the outcome was known. The attempt is not to be recorded, and
 	// its number is used again.
 	Cut bool
+	// Exhausted, with Cut: this machine had nothing left to open a connection with. The same attempt is to be made later.
+	Exhausted bool
 	// Unsent: no byte of the request left.
 	Unsent bool
 	// Stale: it broke on a reused connection before any byte of an answer, which says nothing about the endpoint's health.

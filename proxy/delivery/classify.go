@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"syscall"
 
 	"postern/proxy/retry"
 )
@@ -42,12 +43,26 @@ func failed(ctx context.Context, a *attempt, err error) {
 	}
 	class := classify(ctx, a.wire, err)
 	a.result.Unsent = unsent(a.wire, class)
+	if a.result.Unsent && exhausted(err) {
+		a.result.Cut, a.result.Exhausted = true, true
+	}
 	a.result.Stale = class == retry.Connection && a.wire.stale()
 	a.result.Sampled = class == retry.Timeout
 	if class == retry.Connection && alerted(err) {
 		class = retry.TLS // which is known now, and says nothing about what had left by then
 	}
 	a.fail(class)
+}
+
+// exhausted tells whether it was this machine that had no descriptor, port or memory left for a connection: that says
+// nothing about the receiver, and no event is to pay for it.
+func exhausted(err error) bool {
+	for _, ours := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOBUFS, syscall.EADDRNOTAVAIL} {
+		if errors.Is(err, ours) {
+			return true
+		}
+	}
+	return false
 }
 
 // alerted tells whether the receiver ended the connection by a TLS alert. In TLS 1.3 a client certificate that is

@@ -15,7 +15,7 @@ const (
 	readTimeout       = 60 * time.Second  // of a whole request
 	idleTimeout       = 120 * time.Second // longer than the pools of common clients keep a connection
 	writeTimeout      = 180 * time.Second // reading, a slow commit and the longest Prefer: wait together
-	maxHeaderBytes    = 1 << 20           // the target is in there too
+	maxHeaderBytes    = 256 << 10         // the target is in there too; a client that never ends its header holds no more
 )
 
 // NewServer makes the ingest listener's server: HTTP/1 only, the handler undisturbed, and nothing of a request in the

@@ -30,7 +30,8 @@ type line struct {
 	retrying                int  // of inFlight: attempts of events that were tried before
 	turn                    bool // alternates where there is but one slot
 	shown                   shown
-	reserving               bool // a reservation is on its way to the disk
+	heldUntil               time.Time // see exhaustedPause
+	reserving               bool      // a reservation is on its way to the disk
 
 	queued   bool      // in Scheduler.ready
 	crowded  bool      // in Scheduler.crowded

@@ -17,6 +17,9 @@ func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o 
 	s.uncrowd()
 	defer s.enqueue(l)
 	if o.Cut {
+		if o.Exhausted {
+			l.heldUntil = now.Add(exhaustedPause)
+		}
 		l.gate.Report(permit, limiter.Outcome{Kind: limiter.Neutral, Unsent: o.Unsent}, now)
 		s.cfg.Store.Release(lease)
 		l.dueOnDisk(dueTime(lease))
@@ -148,6 +151,9 @@ func (s *Scheduler) recorded(l *line, lease *spool.Lease, r spool.Result, o Outc
 	}
 	s.cfg.Observer.Told(told)
 }
+
+// exhaustedPause is how long a line waits after this machine had no descriptor left for it.
+const exhaustedPause = time.Second
 
 // How often the slow threshold's p95 is taken anew: at each failure, since that is when it decides, and now and then.
 // With many samples it costs milliseconds and moves slowly.

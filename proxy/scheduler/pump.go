@@ -43,6 +43,10 @@ func (s *Scheduler) serve(l *line, now time.Time) (more bool) {
 			s.rest(l, now)
 			return false
 		}
+		if now.Before(l.heldUntil) {
+			s.setWake(l, l.heldUntil)
+			return false
+		}
 		decision := l.gate.Ask(now, l.inFlight)
 		if !decision.Allow {
 			s.hold(l, decision, now)

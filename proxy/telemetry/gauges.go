@@ -56,6 +56,8 @@ type Gauges struct {
 	// could not be decoded, since the spool was made.
 	SalvageLost, HistoryDropped, SetAside int64
 	Endpoints                             []EndpointGauges
+	// LogDropped counts log lines that nobody read in time.
+	LogDropped int64
 	// SyncLag is the age of the oldest row that waits for the central store. SyncRejected counts rows set aside
 	// because the store refused them.
 	SyncLag      time.Duration
@@ -82,6 +84,7 @@ func (m *Metrics) writeGauges(page *bytes.Buffer, g Gauges) {
 		{"postern_spool_salvage_lost_total", counter, "Records that salvaging a damaged spool could not read.", float64(g.SalvageLost)},
 		{"postern_spool_history_dropped_total", counter, "Rows of history dropped to stay within history_max_bytes.", float64(g.HistoryDropped)},
 		{"postern_spool_set_aside_total", counter, "Records that could not be decoded and were set aside.", float64(g.SetAside)},
+		{"postern_log_lines_dropped_total", counter, "Log lines dropped because their reader stalled or died.", float64(g.LogDropped)},
 		{"postern_sync_lag_seconds", gauge, "Age of the oldest row that waits for the central store; 0 without sync.", max(g.SyncLag, 0).Seconds()},
 		{"postern_sync_rejected_rows_total", counter, "Rows that the central store refused and that were set aside.", float64(g.SyncRejected)},
 	} {
