@@ -49,6 +49,9 @@ var mayImport = map[string][]string{
 	"postern/proxy/telemetry": {},
 	"postern/proxy/client":    {},
 
+	// What people ask about all instances together reads the central store; only the command line shows it.
+	"postern/proxy/fleet": {"postern/sync/pgstore", "postern/proxy/findings", "postern/proxy/retry"},
+
 	"postern/proxy/app": {
 		"postern/configs", "postern/spool", "postern/limiter/...", "postern/proxy/ingest", "postern/proxy/scheduler",
 		"postern/proxy/delivery", "postern/proxy/egress", "postern/proxy/admin", "postern/proxy/telemetry",
@@ -58,6 +61,7 @@ var mayImport = map[string][]string{
 	"postern/proxy/cli": {
 		"postern/configs", "postern/spool", "postern/proxy/app", "postern/proxy/client", "postern/proxy/cli/...",
 		"postern/proxy/findings", "postern/proxy/demo", "postern/proxy/signing",
+		"postern/proxy/fleet", "postern/proxy/retry", "postern/sync/pgstore",
 	},
 	"postern/proxy/cli/term": {},
 	"postern/proxy/demo":     {"postern/proxy/app", "postern/proxy/client", "postern/configs", "postern/proxy/cli/term"},

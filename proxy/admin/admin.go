@@ -9,7 +9,7 @@
 //
 // Beyond the contract's table there is one resource: a replay with a rate runs in the background, answers 202 with an
 // ID, and shows its progress under GET dead-letters/replays and GET dead-letters/replays/{id}; DELETE on the latter
-// stops it.
+// stops it. And rows that the central Postgres refused are listed by GET sync/refused; POST sync/retry has them sent again.
 package admin
 
 import (
@@ -81,6 +81,12 @@ type Policy struct {
 // Answers yields the attempts that got an answer since then, for the suggestion of a limit.
 type Answers func(since time.Time, yield func(endpoint string, at time.Time, statusCode int) bool) error
 
+// Refused are rows for the central store that it refused and that were set apart; *spool.Spool is one.
+type Refused interface {
+	Refused(limit int) (rows []spool.RefusedRow, total int, err error)
+	RetryRefused() (n int, err error)
+}
+
 // Parts are what the API shows and acts upon. Spool, Endpoints, Metrics, Guard and Logger are needed.
 type Parts struct {
 	Spool     Spool
@@ -96,6 +102,8 @@ type Parts struct {
 	Answers Answers
 	// Sync is the object status shows as sync; nil shows that there is none.
 	Sync func() any
+	// Refused are the rows that the central store refused; nil where there is no sync.
+	Refused Refused
 	// Page serves /; nil serves a plain one.
 	Page http.Handler
 	// InstanceID and Version are shown as they are.
@@ -148,6 +156,8 @@ func (h *Handler) routes() {
 	h.mux.Handle("GET "+api+"dead-letters/replays", h.call(h.listReplays))
 	h.mux.Handle("GET "+api+"dead-letters/replays/{id}", h.call(h.showReplay))
 	h.mux.Handle("DELETE "+api+"dead-letters/replays/{id}", h.call(h.stopReplay))
+	h.mux.Handle("GET "+api+"sync/refused", h.call(h.listRefused))
+	h.mux.Handle("POST "+api+"sync/retry", h.call(h.retryRefused))
 }
 
 // api is where the JSON lives.

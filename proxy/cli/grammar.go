@@ -28,6 +28,8 @@ type grammar struct {
 	Events      eventsCmd      `cmd:"" help:"List, show, retry or delete events."`
 	Endpoints   endpointsCmd   `cmd:"" help:"List, show, pause, resume or reset endpoints."`
 	DeadLetters deadLettersCmd `cmd:"" help:"List, analyse, replay or purge what was given up."`
+	Fleet       fleetCmd       `cmd:"" help:"Ask the central Postgres about all instances together."`
+	Sync        syncCmd        `cmd:"" help:"Make the central Postgres ready, or see to rows that it refused."`
 	Spool       spoolCmd       `cmd:"" help:"Check, compact or salvage a spool that no Postern has open."`
 	Configure   configCmd      `cmd:"" name:"config" help:"Check the configuration, or show the one in force."`
 	Verify      verifyCmd      `cmd:"" help:"Check the signature of a request that was received."`
@@ -62,7 +64,7 @@ func newParser(s *session, out, err io.Writer) (*kong.Kong, error) {
 		kong.Exit(func(int) {}), // never reached: help has its own flag, and errors are returned
 		kong.NoDefaultHelp(),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, NoExpandSubcommands: true, WrapUpperBound: 110}),
-		kong.ExplicitGroups([]kong.Group{{Key: "config", Title: "Configuration (each flag overrides the file):"}, {Key: "admin", Title: "Where Postern is:"}}),
+		kong.ExplicitGroups([]kong.Group{{Key: "config", Title: "Configuration (each flag overrides the file):"}, {Key: "admin", Title: "Where Postern is:"}, {Key: "store", Title: "Where the fleet's Postgres is:"}}),
 		kong.ValueFormatter(helpText),
 		kong.Resolvers(environment(s.Env)),
 		kong.PostBuild(knowHelpFlag),

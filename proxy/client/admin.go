@@ -154,3 +154,13 @@ func (a *Admin) StopReplay(ctx context.Context, id string) (Reply[PacedReplay], 
 func (a *Admin) Purge(ctx context.Context, b Bulk) (Reply[BulkResult], error) {
 	return send[BulkResult](ctx, a, http.MethodPost, "dead-letters/purge", b)
 }
+
+// SyncRefused lists the rows that the central Postgres refused, oldest first.
+func (a *Admin) SyncRefused(ctx context.Context, limit int) (Reply[RefusedList], error) {
+	return get[RefusedList](ctx, a, "sync/refused", url.Values{"limit": {strconv.Itoa(limit)}})
+}
+
+// SyncRetry has all of them sent again.
+func (a *Admin) SyncRetry(ctx context.Context) (Reply[SyncRetried], error) {
+	return send[SyncRetried](ctx, a, http.MethodPost, "sync/retry", nil)
+}

@@ -238,3 +238,24 @@ type PacedReplay struct {
 	Skipped  int64  `json:"skipped"` // were no dead letters any more when their turn came
 	Error    string `json:"error"`
 }
+
+// RefusedList is GET sync/refused.
+type RefusedList struct {
+	Refused []Refused `json:"refused"`
+	Total   int64     `json:"total"`
+}
+
+// Refused is a row that the central Postgres refused.
+type Refused struct {
+	EventID   string    `json:"event_id"`
+	Endpoint  string    `json:"endpoint"`
+	State     string    `json:"state"`
+	Attempt   int       `json:"attempt"`
+	Cause     string    `json:"cause"`
+	RefusedAt time.Time `json:"refused_at"`
+}
+
+// SyncRetried is the answer to POST sync/retry.
+type SyncRetried struct {
+	Retried int64 `json:"retried"`
+}
