@@ -62,6 +62,7 @@ type postern struct {
 	data    string   // the data directory, where it is not data/
 	options []string // of the command run
 	binary  string   // the program, where it is not the one that TestMain built
+	stderr  *os.File // where the log goes, where it is not to be kept
 
 	ingest, admin string // base URLs
 	log           *logBuffer
@@ -140,6 +141,9 @@ func (p *postern) launch() {
 	p.cmd = exec.Command(cmp.Or(p.binary, binary), p.args(append([]string{"run"}, p.options...)...)...)
 	p.cmd.Dir = p.dir
 	p.cmd.Stdout, p.cmd.Stderr = p.log, p.log
+	if p.stderr != nil {
+		p.cmd.Stderr = p.stderr
+	}
 	p.cmd.Env = append(os.Environ(), p.env...)
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)

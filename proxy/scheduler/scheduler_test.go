@@ -427,3 +427,24 @@ func TestLetGo(t *testing.T) {
 		}
 	})
 }
+
+// Where this machine has no descriptor left, the event is kept, not charged, and tried again after a while.
+func TestExhaustedMachineChargesNobody(t *testing.T) {
+	n := 0
+	answer := func(ctx context.Context, a Attempt) Outcome {
+		if n++; n <= 3 {
+			return Outcome{Cut: true, Exhausted: true, Unsent: true}
+		}
+		return ok(ctx, a)
+	}
+	inBubble(t, answer, func(r *rig) {
+		start := time.Now()
+		seq := r.store.add("a")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		got := r.store.of(seq)
+		if len(got) != 1 || got[0].Attempt.Number != 1 || r.sender.log()[3].at.Sub(start) != 3*exhaustedPause {
+			t.Errorf("%d results, sends %v", len(got), r.sender.log())
+		}
+	})
+}
