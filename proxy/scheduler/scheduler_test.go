@@ -55,7 +55,7 @@ func TestRetriesOverDays(t *testing.T) {
 func TestBoundsOfConcurrency(t *testing.T) {
 	slow := func(context.Context, Attempt) Outcome {
 		time.Sleep(time.Second)
-		return ok(nil, Attempt{})
+		return ok(context.Background(), Attempt{})
 	}
 	inBubble(t, slow, func(r *rig) {
 		for i := range 400 {
@@ -105,7 +105,7 @@ func TestHangingEndpointsLeaveSlots(t *testing.T) {
 func TestNewEventsKeepAShare(t *testing.T) {
 	slow := func(context.Context, Attempt) Outcome {
 		time.Sleep(time.Second)
-		return ok(nil, Attempt{})
+		return ok(context.Background(), Attempt{})
 	}
 	inBubble(t, slow, func(r *rig) {
 		for range 1000 {
@@ -224,11 +224,11 @@ func TestTooManyRequestsStopTheWholeEndpoint(t *testing.T) {
 	n := 0
 	answer := func(context.Context, Attempt) Outcome {
 		if n++; n <= 5 {
-			o := failWith(429)(nil, Attempt{})
+			o := failWith(429)(context.Background(), Attempt{})
 			o.RetryAfter, o.HasRetryAfter = time.Second, true
 			return o
 		}
-		return ok(nil, Attempt{})
+		return ok(context.Background(), Attempt{})
 	}
 	inBubble(t, answer, func(r *rig) {
 		for range 10 {
@@ -326,7 +326,7 @@ func TestAStaleConnectionIsNoFault(t *testing.T) {
 		if n++; n == 1 {
 			return Outcome{Class: retry.Connection, Stale: true}
 		}
-		return ok(nil, Attempt{})
+		return ok(context.Background(), Attempt{})
 	}
 	inBubble(t, answer, func(r *rig) {
 		start := time.Now()
