@@ -78,7 +78,7 @@ func (t *txn) retryID(id string) error {
 func (t *txn) mustBeDead(id string) error {
 	key := t.get(layout.IDs, layout.PackID(id))
 	switch {
-	case key == nil, t.get(layout.Aside, key) != nil:
+	case key == nil, t.isAside(key):
 		return ErrNotFound
 	case t.get(layout.Dead, key) == nil:
 		return ErrNotDead
@@ -131,7 +131,8 @@ func (t *txn) pend(seq uint64) {
 	}
 }
 
-// Delete drops an event, whatever its state, and every trace of it but the memory of its keys. The errors are
+// Delete drops an event, whatever its state, and every trace of it. The keys of one that was delivered stay in memory for
+// the dedupe window; those of any other are forgotten, so that it is accepted when it is sent again. The errors are
 // ErrNotFound, ErrBusy, and those of a failed commit.
 func (s *Spool) Delete(ctx context.Context, id string) error {
 	return s.doContext(ctx, func(t *txn) error { return t.deleteID(id) })
@@ -165,7 +166,7 @@ func (t *txn) drop(id string, seq uint64) error {
 	key := layout.SeqKey(seq)
 	rec := t.get(layout.Events, key)
 	dead := t.get(layout.Dead, key)
-	ev, _, p, err := readWaiting(t.tx, seq, eventHead)
+	ev, _, p, err := readWaiting(t.tx, seq, eventHeaders)
 	if err != nil {
 		return err
 	}
@@ -185,6 +186,7 @@ func (t *txn) drop(id string, seq uint64) error {
 	t.del(layout.Events, key)
 	t.del(layout.Progress, key)
 	t.del(layout.IDs, layout.PackID(id))
+	t.forgetKeys(ev)
 	p.version++
 	t.outbox(ev, &p, OutboxRow{Deleted: true, DeadReason: p.DeadReason})
 	return nil
@@ -198,7 +200,7 @@ func (t *txn) claim(id string) (key []byte, seq uint64, err error) {
 	if !ok {
 		return nil, 0, ErrNotFound
 	}
-	if t.tx.Bucket(layout.Aside.Name()).Get(key) != nil {
+	if t.isAside(key) {
 		return nil, 0, ErrNotFound
 	}
 	if !t.reserve(seq) {

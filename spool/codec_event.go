@@ -16,6 +16,7 @@ type eventPart uint8
 
 const (
 	eventHead    eventPart = iota // without headers and body
+	eventHeaders                  // without body
 	eventPayload                  // everything
 )
 
@@ -59,8 +60,10 @@ func decodeEvent(seq uint64, rec []byte, part eventPart) (*Event, int64, error) 
 	event := getHead(d)
 	event.Seq = seq
 	ev := &event
-	if part == eventPayload {
+	if part >= eventHeaders {
 		ev.Headers = decodeHeaders(d)
+	}
+	if part == eventPayload {
 		ev.Body = append([]byte(nil), body...)
 	}
 	if err := d.Err(); err != nil {

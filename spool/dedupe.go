@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"postern/spool/internal/layout"
@@ -44,13 +45,13 @@ const (
 	kindIdempotencyKey = 1
 )
 
-// hashes returns where the event's keys are remembered.
-func (op *appendOp) hashes() (list [][]byte) {
-	if op.ev.ExplicitID {
-		list = append(list, keyHash(kindEventID, "", op.ev.ID))
+// keyHashes returns where the event's keys are remembered.
+func keyHashes(ev *Event) (list [][]byte) {
+	if ev.ExplicitID {
+		list = append(list, keyHash(kindEventID, "", ev.ID))
 	}
-	if op.ev.IdempotencyKey != "" {
-		list = append(list, keyHash(kindIdempotencyKey, op.ev.Endpoint, op.ev.IdempotencyKey))
+	if ev.IdempotencyKey != "" {
+		list = append(list, keyHash(kindIdempotencyKey, ev.Endpoint, ev.IdempotencyKey))
 	}
 	return list
 }
@@ -60,7 +61,7 @@ func (t *txn) findDuplicate(op *appendOp) (*AppendResult, error) {
 	if first, err := t.traceOfID(op); first != nil || err != nil {
 		return first, err
 	}
-	for _, hash := range op.hashes() {
+	for _, hash := range keyHashes(op.ev) {
 		entry := t.remembered(hash)
 		if entry == nil {
 			continue
@@ -70,14 +71,15 @@ func (t *txn) findDuplicate(op *appendOp) (*AppendResult, error) {
 	return nil, nil
 }
 
-// remembered returns what is known of a key, nil where it is unknown or too old. A damaged entry is as good as none.
+// remembered returns what is known of a key, nil where it is unknown or too old. A damaged entry is as good as none, and
+// so is that of an event that was set aside: it is never sent, and whoever sends it again must not hear that it will be.
 func (t *txn) remembered(hash []byte) *idemEntry {
 	rec := t.get(layout.Idem, hash)
 	if rec == nil {
 		return nil
 	}
 	entry, err := decodeIdem(rec)
-	if err != nil || t.now.Sub(entry.at) >= t.s.cfg.DedupeWindow {
+	if err != nil || t.now.Sub(entry.at) >= t.s.cfg.DedupeWindow || t.isAside(t.get(layout.IDs, layout.PackID(entry.id))) {
 		return nil
 	}
 	return entry
@@ -104,7 +106,7 @@ func (op *appendOp) print() []byte {
 func (t *txn) traceOfID(op *appendOp) (*AppendResult, error) {
 	key := t.get(layout.IDs, layout.PackID(op.ev.ID))
 	seq, ok := layout.Seq(key)
-	if !ok {
+	if !ok || t.isAside(key) {
 		return nil, nil
 	}
 	trace := &idemEntry{id: op.ev.ID}
@@ -124,7 +126,11 @@ func (t *txn) traceOfID(op *appendOp) (*AppendResult, error) {
 	return t.compare(op, trace)
 }
 
-// stateOf is where an event stands that was seen before. One without any trace was delivered, or dropped by a person.
+// isAside tells that a record could not be decoded and was put apart; key is its place, nil for an unknown event.
+func (t *txn) isAside(key []byte) bool { return key != nil && t.get(layout.Aside, key) != nil }
+
+// stateOf is where an event stands that was seen before. One without any trace was delivered and its summary is gone:
+// whatever else ends an event forgets its keys (forgetKeys, rebuilder.idem), so that nobody asks for its state.
 func (t *txn) stateOf(id string) State {
 	key := t.get(layout.IDs, layout.PackID(id))
 	seq, ok := layout.Seq(key)
@@ -147,7 +153,7 @@ func (t *txn) remember(op *appendOp) {
 	if t.s.cfg.DedupeWindow <= 0 {
 		return
 	}
-	for _, hash := range op.hashes() {
+	for _, hash := range keyHashes(op.ev) {
 		rec := encodeIdem(&idemEntry{
 			id: op.ev.ID, endpoint: op.ev.Endpoint, fingerprint: op.print(), at: t.now.Truncate(time.Microsecond),
 		})
@@ -156,6 +162,24 @@ func (t *txn) remember(op *appendOp) {
 		t.put(layout.IdemQueue, idemQueueKey(t.now, hash), nothing)
 		t.counters.idemBytes += idemBytes(rec)
 		t.keys++
+	}
+}
+
+// forgetKeys lets the keys of an event be used anew that goes without having been delivered: whoever sends it again
+// means it, and the answer "delivered" would lose it without a word. ev has its headers.
+func (t *txn) forgetKeys(ev *Event) {
+	keyed := *ev
+	for _, h := range ev.Headers {
+		if strings.EqualFold(h.Name, "Idempotency-Key") {
+			keyed.IdempotencyKey = h.Value
+		}
+	}
+	for _, hash := range keyHashes(&keyed) {
+		// The key may have passed to a later event once its window was over.
+		if entry, err := decodeIdem(t.get(layout.Idem, hash)); err == nil && entry.id == ev.ID {
+			t.forget(hash)
+			t.del(layout.IdemQueue, idemQueueKey(entry.at, hash))
+		}
 	}
 }
 

@@ -2,9 +2,12 @@ package spool
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
+
+	"postern/spool/internal/layout"
 )
 
 func TestDuplicates(t *testing.T) {
@@ -99,6 +102,122 @@ func TestDuplicateState(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(StateDelivered) // the key is remembered when the event is gone
+}
+
+// TestKeysGoWithTheEvent: an event that ended without being delivered, and is gone, is accepted when it is sent again.
+func TestKeysGoWithTheEvent(t *testing.T) {
+	type world struct {
+		*rig
+		now time.Time
+	}
+	die := func(w *world) {
+		l := w.lease(endpointA, 1)[0]
+		w.finish(l, Result{Attempt: attempt(l, 500), Verdict: VerdictDead, Reason: ReasonExhausted})
+	}
+	deliver := func(w *world) {
+		l := w.lease(endpointA, 1)[0]
+		w.finish(l, delivered(l))
+	}
+	tests := map[string]struct {
+		end       func(w *world)
+		duplicate bool
+	}{
+		"deleted, never tried": {func(w *world) { w.must(w.Delete(t.Context(), "1")) }, false},
+		"deleted, waiting for a retry": {func(w *world) {
+			l := w.lease(endpointA, 1)[0]
+			w.finish(l, Result{Attempt: attempt(l, 500), Verdict: VerdictRetry, NextAttempt: w.now})
+			w.must(w.Delete(t.Context(), "1"))
+		}, false},
+		"dead letter, deleted":   {func(w *world) { die(w); w.must(w.DeleteDead(t.Context(), "1")) }, false},
+		"delivered":              {deliver, true},
+		"delivered, and deleted": {func(w *world) { deliver(w); w.must(w.Delete(t.Context(), "1")) }, true},
+		"dead letter, past its retention": {func(w *world) {
+			die(w)
+			w.now = w.now.Add(2 * time.Hour)
+			w.must(w.do(func(t *txn) error { return sweepOp{w.Spool}.apply(t) }))
+		}, false},
+		"set aside": {func(w *world) {
+			w.must(w.do(func(t *txn) error {
+				rec := t.get(layout.Events, layout.SeqKey(1))
+				t.put(layout.Events, layout.SeqKey(1), make([]byte, len(rec)))
+				return nil
+			}))
+			w.lease(endpointA, 1)
+			w.must(w.do(func(*txn) error { return nil })) // after what the lease has set aside
+		}, false},
+	}
+	for name, tt := range tests {
+		for _, explicit := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, explicit ID %v", name, explicit), func(t *testing.T) {
+				w := &world{now: time.Now().Truncate(time.Microsecond)}
+				w.rig = newRig(t, func(c *Config) {
+					c.Now, c.DeadLetterRetention = func() time.Time { return w.now }, time.Hour
+				})
+				send := func(id string) AppendResult {
+					ev := event(id, endpointA, "x")
+					ev.AcceptedAt = w.now
+					if ev.ExplicitID = explicit; explicit {
+						ev.ID = "1"
+					} else {
+						ev.IdempotencyKey = "k"
+						ev.Headers = append(ev.Headers, Header{"Idempotency-Key", "k"})
+					}
+					return w.append(ev)
+				}
+				send("1")
+				tt.end(w)
+				if res := send("2"); res.Duplicate != tt.duplicate || tt.duplicate && res.State != StateDelivered {
+					t.Errorf("sent again: %+v, want duplicate %v", res, tt.duplicate)
+				}
+				if res := send("3"); !res.Duplicate {
+					t.Errorf("sent a third time: %+v", res)
+				}
+			})
+		}
+	}
+}
+
+// TestKeyPassedOn: a key that another event has by now is not forgotten with the first one.
+func TestKeyPassedOn(t *testing.T) {
+	now := time.Now().Truncate(time.Microsecond)
+	r := newRig(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	send := func(id string) AppendResult {
+		ev := event(id, endpointA, "x")
+		ev.IdempotencyKey, ev.Headers = "k", []Header{{"idempotency-key", "k"}}
+		return r.append(ev)
+	}
+	send("1")
+	now = now.Add(25 * time.Hour)
+	send("2")
+	r.must(r.Delete(t.Context(), "1"))
+	if res := send("3"); !res.Duplicate || res.ID != "2" {
+		t.Errorf("sent again: %+v, want a duplicate of 2", res)
+	}
+}
+
+// TestKeysOfTheLost: what a salvage could not find is accepted when it is sent again.
+func TestKeysOfTheLost(t *testing.T) {
+	r := newRig(t)
+	send := func(id, key string) AppendResult {
+		ev := event(id, endpointA, "x")
+		ev.IdempotencyKey = key
+		return r.append(ev)
+	}
+	send("found", "k1")
+	send("lost", "k2")
+	r.must(r.do(func(t *txn) error {
+		t.del(layout.Events, layout.SeqKey(2))
+		return nil
+	}))
+	_, err := rebuild(r.store.update, true)
+	r.must(err)
+	r.must(r.load())
+	if res := send("again", "k1"); !res.Duplicate {
+		t.Errorf("what was found: %+v", res)
+	}
+	if res := send("again", "k2"); res.Duplicate {
+		t.Errorf("what was lost: %+v", res)
+	}
 }
 
 func TestTwinsAtOnce(t *testing.T) {

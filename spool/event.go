@@ -65,7 +65,8 @@ type Event struct {
 	TTL         time.Duration
 	MaxAttempts int
 	Timeout     time.Duration
-	// IdempotencyKey is used by Append for deduplication. Only a hash of it is stored.
+	// IdempotencyKey is used by Append for deduplication. Only a hash of it is stored; where the key is to be forgotten
+	// with the event, it is found again as the value of the header Idempotency-Key, which Headers has if there is a key.
 	IdempotencyKey string
 }
 

@@ -17,7 +17,7 @@ func (s *Spool) load() error {
 	err := s.store.view(s.loadFrom)
 	if errors.Is(err, errStale) {
 		if err = s.notClean(); err == nil {
-			_, err = rebuild(s.store.update, 0)
+			_, err = rebuild(s.store.update, false)
 		}
 		if err == nil {
 			err = s.store.view(s.loadFrom)

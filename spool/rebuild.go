@@ -21,14 +21,17 @@ type rebuilder struct {
 	rows     map[string]*endpointRow
 	names    map[uint32]string
 	counters counters
+	// damaged tells that events may be missing: a key whose event left no trace is forgotten then, since the event may
+	// have been lost, and to be sent twice is better than never.
+	damaged bool
 }
 
 // rebuildStep is how many rows one transaction takes.
 const rebuildStep = 5000
 
-// rebuild returns the counters that it wrote. lost is added to what earlier salvages lost.
-func rebuild(update updater, lost int64) (counters, error) {
-	r := &rebuilder{update: update, rows: make(map[string]*endpointRow), names: make(map[uint32]string)}
+// rebuild returns the counters that it wrote. damaged tells that it follows a salvage that did not find everything whole.
+func rebuild(update updater, damaged bool) (counters, error) {
+	r := &rebuilder{update: update, damaged: damaged, rows: make(map[string]*endpointRow), names: make(map[uint32]string)}
 	steps := []func() error{
 		func() error { return update(r.begin) },
 		func() error { return r.each(layout.Done, r.done) },
@@ -37,7 +40,7 @@ func rebuild(update updater, lost int64) (counters, error) {
 		func() error { return r.each(layout.Progress, r.orphan(layout.Progress)) },
 		func() error { return r.each(layout.Outbox, r.outbox) },
 		func() error { return r.idem() },
-		func() error { return update(func(tx *bolt.Tx) error { return r.finish(tx, lost) }) },
+		func() error { return update(r.finish) },
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -224,10 +227,10 @@ func (r *rebuilder) idem() error {
 			return err
 		}
 		var bad [][]byte
-		idem := tx.Bucket(layout.Idem.Name())
+		idem, ids := tx.Bucket(layout.Idem.Name()), tx.Bucket(layout.IDs.Name())
 		err = idem.ForEach(func(k, v []byte) error {
 			entry, err := decodeIdem(v)
-			if err != nil {
+			if err != nil || r.damaged && ids.Get(layout.PackID(entry.id)) == nil {
 				bad = append(bad, append([]byte(nil), k...))
 				return nil
 			}
@@ -243,10 +246,9 @@ func (r *rebuilder) idem() error {
 	})
 }
 
-func (r *rebuilder) finish(tx *bolt.Tx, lost int64) error {
+func (r *rebuilder) finish(tx *bolt.Tx) error {
 	c := &r.counters
 	c.nextSeq, c.nextOutbox, c.nextEndpoint = max(c.nextSeq, 1), max(c.nextOutbox, 1), max(c.nextEndpoint, 1)
-	c.salvageLost += lost
 	b := tx.Bucket(layout.Endpoints.Name())
 	for name, row := range r.rows {
 		if err := b.Put([]byte(name), encodeEndpoint(row)); err != nil {

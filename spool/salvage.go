@@ -147,7 +147,7 @@ func (v *salvager) run(ctx context.Context) (SalvageReport, error) {
 }
 
 func (v *salvager) finish(damaged int64) (report SalvageReport, err error) {
-	c, err := rebuild(v.w.db.Update, 0)
+	c, err := rebuild(v.w.db.Update, damaged > 0)
 	if err != nil {
 		return report, err
 	}
