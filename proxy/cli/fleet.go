@@ -23,7 +23,7 @@ type fleetCmd struct {
 
 // Help is shown under the command's usage.
 func (fleetCmd) Help() string {
-	return "These commands ask the Postgres that every instance reports to, and need no running Postern.\n\nExample:\n\n    export POSTERN_SYNC_DSN=postgres://reader@db.example/postern\n    postern fleet\n    postern fleet percentiles --endpoint partner-a --since 24h"
+	return "These commands ask the Postgres that every instance reports to, and need no running Postern: name it in POSTERN_SYNC_DSN.\n\nExample:\n\n    postern fleet\n    postern fleet percentiles --endpoint partner-a --since 24h"
 }
 
 // storeFlags name the central Postgres.
@@ -50,7 +50,7 @@ func (a *ago) UnmarshalText(text []byte) error {
 	if days, ok := strings.CutSuffix(string(text), "d"); ok {
 		var n float64
 		n, err = strconv.ParseFloat(days, 64)
-		d = time.Duration(min(n, maxDays) * 24 * float64(time.Hour))
+		d = time.Duration(min(n, maxDays+1) * 24 * float64(time.Hour))
 	}
 	if err != nil || d <= 0 || d > maxDays*24*time.Hour {
 		return fmt.Errorf("%q is not a time to look back; write 90m, 24h or 7d", text)

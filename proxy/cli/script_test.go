@@ -27,7 +27,7 @@ import (
 //	stop-postern                  tell it to stop with SIGTERM, and expect exit code 0
 //	eventually PATTERN COMMAND... repeat a command until its standard output matches
 //
-// and $RECV, a receiver that answers 200 under /ok, 401 under /no and 503 under /fail. Sockets are in $WORK, so that
+// and $RECV, a receiver that answers 200 under /ok, 401 under /no, 418 under /teapot and 503 under /fail. Sockets are in $WORK, so that
 // scripts need no ports.
 func TestScripts(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(receive))
@@ -66,6 +66,8 @@ func receive(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/no"):
 		w.WriteHeader(http.StatusUnauthorized)
+	case strings.HasPrefix(r.URL.Path, "/teapot"):
+		w.WriteHeader(http.StatusTeapot)
 	case strings.HasPrefix(r.URL.Path, "/fail"):
 		w.WriteHeader(http.StatusServiceUnavailable)
 	default:

@@ -2,6 +2,7 @@ package term
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -199,5 +200,21 @@ func TestLiveRedrawsInPlace(t *testing.T) {
 	}
 	if want := "one\ntwo\n\x1b[2A\x1b[Jthree\n\x1b[1A\x1b[Jfour\n"; b.String() != want {
 		t.Errorf("got %q, want %q", b.String(), want)
+	}
+}
+
+func TestBar(t *testing.T) {
+	for _, c := range []struct {
+		value, whole float64
+		want         string
+	}{
+		{0, 10, ""}, {-1, 10, ""}, {math.NaN(), 10, ""}, {1, 0, ""}, {0.001, 10, "█░░░"}, {5, 10, "██░░"}, {10, 10, "████"}, {11, 10, "████"},
+	} {
+		if got := (&Writer{TTY: true}).Bar(c.value, c.whole, 4); got != c.want {
+			t.Errorf("Bar(%g, %g) = %q, want %q", c.value, c.whole, got, c.want)
+		}
+	}
+	if got := (&Writer{}).Bar(5, 10, 4); got != "" {
+		t.Errorf("a bar without a terminal: %q", got)
 	}
 }
