@@ -20,6 +20,7 @@ const (
 	damagedName = "spool.damaged" // present when bbolt met damage while it ran
 	compactName = "spool.db.compact"
 	salvageName = "spool.db.salvage"
+	keptSuffix  = ".corrupt-" // and the time, behind the name of a damaged file that is kept
 )
 
 // directory is the place where a spool lives.

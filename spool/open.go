@@ -48,6 +48,12 @@ func openLocked(cfg Config, dir *directory) (*Spool, error) {
 		return nil, err
 	}
 	st, err := openStore(dir.file(), cfg.MaxBytes)
+	if cannotBe(err) {
+		// The mark of a clean close vouched for the file, and the disk has given back something else.
+		if err = errors.Join(dir.markDamaged(), dir.prepare(cfg)); err == nil {
+			st, err = openStore(dir.file(), cfg.MaxBytes)
+		}
+	}
 	if err != nil {
 		return nil, openError(dir, err)
 	}
@@ -170,6 +176,12 @@ func makeBuckets(tx *bolt.Tx) error {
 		}
 	}
 	return meta.Put(layout.KeyFormat, []byte{layout.Format})
+}
+
+// cannotBe tells that bbolt could not make sense of a file.
+func cannotBe(err error) bool {
+	return errors.Is(err, errDamaged) || errors.Is(err, berrors.ErrInvalid) || errors.Is(err, berrors.ErrChecksum) ||
+		errors.Is(err, berrors.ErrVersionMismatch)
 }
 
 // openError says what to do about a file that cannot be opened.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"postern/spool/internal/pagefile"
 )
@@ -30,7 +31,7 @@ func (d *directory) prepare(cfg Config) error {
 	}
 	cfg.Logger.Error("the spool's file was damaged: what could be read was salvaged into a new one",
 		slog.Any("damage", fault), slog.Int64("recovered", report.Recovered), slog.Int64("lost", report.Lost),
-		slog.String("kept", report.Kept))
+		slog.String("lost_unit", report.Unit), slog.String("kept", report.Kept))
 	return nil
 }
 
@@ -50,7 +51,7 @@ func (d *directory) inspect(ctx context.Context) (fault, err error) {
 	}
 	f, err := pagefile.Open(d.file())
 	switch {
-	case isEmpty(err) && d.wasUsed():
+	case (isEmpty(err) || errors.Is(err, pagefile.ErrForeign)) && d.wasUsed():
 		return fmt.Errorf("%w, and events were accepted in it", err), nil
 	case isEmpty(err):
 		// Made and never written: a start that was cut short, before anything was accepted.
@@ -68,7 +69,14 @@ func (d *directory) inspect(ctx context.Context) (fault, err error) {
 	if d.has(damagedName) {
 		return errors.New("a fault was met while Postern ran"), nil
 	}
-	return f.Verify(ctx), nil
+	if err := f.Verify(ctx); err != nil {
+		return err, nil
+	}
+	if torn := f.MetaDamage(); torn != nil {
+		// bbolt would go on with the other one, and the last commit, which was acknowledged, would be missing.
+		return torn, nil
+	}
+	return nil, nil
 }
 
 func isEmpty(err error) bool {
@@ -76,8 +84,12 @@ func isEmpty(err error) bool {
 }
 
 // wasUsed tells whether a commit was ever begun here: the marks come before the first one, and after the file was written
-// and synced for the first time.
-func (d *directory) wasUsed() bool { return d.has(cleanName) || d.has(damagedName) }
+// and synced for the first time; what a salvage kept comes of a spool, too. The lock says nothing: who is refused because
+// of somebody else's file leaves one behind, and the next start must refuse that file again.
+func (d *directory) wasUsed() bool {
+	kept, _ := filepath.Glob(d.file() + keptSuffix + "*")
+	return len(kept) > 0 || d.has(cleanName) || d.has(damagedName)
+}
 
 func (d *directory) has(name string) bool {
 	_, err := os.Lstat(d.join(name))

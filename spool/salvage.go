@@ -17,9 +17,17 @@ import (
 // SalvageReport says what a salvage achieved.
 type SalvageReport struct {
 	Recovered int64  // events in the new file: waiting ones and dead letters
-	Lost      int64  // events, or where their number is unknown pages, that could not be read
+	Lost      int64  // of what Unit says: what was acknowledged, is not finished, and could not be read
+	Unit      string // UnitEvents; where their number is unknown UnitPages, and where nothing at all could be read UnitFile
 	Kept      string // where the damaged file is now; empty where nothing was done
 }
+
+// The units of SalvageReport.Lost.
+const (
+	UnitEvents = "events"
+	UnitPages  = "pages"
+	UnitFile   = "file"
+)
 
 // errNothingFound means that a file has not one record that can be read.
 var errNothingFound = errors.New("no record can be read")
@@ -59,7 +67,7 @@ func (d *directory) salvage(ctx context.Context) (SalvageReport, error) {
 	err = errors.Join(err, db.Close())
 	switch {
 	case errors.Is(err, errNothingFound):
-		return d.startAnew()
+		return d.startAnew(report)
 	case err != nil:
 		return report, errors.Join(err, d.remove(salvageName))
 	}
@@ -67,18 +75,18 @@ func (d *directory) salvage(ctx context.Context) (SalvageReport, error) {
 	return report, err
 }
 
-// salvageNothing sets a file aside of which not even the first page is there.
+// salvageNothing sets a file aside of which not even the first page is there, or nothing is ours. How much was in it is
+// unknown, but that something was.
 func (d *directory) salvageNothing(cause error) (SalvageReport, error) {
-	if !errors.Is(cause, pagefile.ErrTruncated) && !(isEmpty(cause) && d.wasUsed()) {
+	overwritten := isEmpty(cause) || errors.Is(cause, pagefile.ErrForeign)
+	if !errors.Is(cause, pagefile.ErrTruncated) && !(overwritten && d.wasUsed()) {
 		return SalvageReport{}, cause
 	}
-	return d.startAnew()
+	return d.startAnew(SalvageReport{Lost: 1, Unit: UnitFile})
 }
 
-// startAnew puts an empty spool in place, which remembers the loss: nothing can be read of the file, and it is kept. How
-// much was in it is unknown, but that something was.
-func (d *directory) startAnew() (report SalvageReport, err error) {
-	report.Lost = 1
+// startAnew puts an empty spool in place, which remembers the loss: nothing can be read of the file, and it is kept.
+func (d *directory) startAnew(report SalvageReport) (_ SalvageReport, err error) {
 	if err := makeEmpty(d.join(salvageName), report.Lost); err != nil {
 		return report, errors.Join(err, d.remove(salvageName))
 	}
@@ -105,7 +113,7 @@ func makeEmpty(path string, lost int64) error {
 }
 
 func (d *directory) keptName() string {
-	return d.file() + ".corrupt-" + time.Now().UTC().Format("20060102T150405.000000")
+	return d.file() + keptSuffix + time.Now().UTC().Format("20060102T150405.000000")
 }
 
 // putInPlace makes a salvaged file the spool. The damaged one gets a second name before, so that there is a spool.db at
@@ -123,25 +131,33 @@ func (d *directory) putInPlace(name string) (kept string, err error) {
 
 // salvager fills a new file.
 type salvager struct {
-	f        *pagefile.File
-	w        bulkWriter
-	err      error
-	found    int
-	expected int64 // events that the counts spoke of
-	gaps     map[layout.Bucket]map[string][]byte
+	f      *pagefile.File
+	w      bulkWriter
+	err    error
+	found  int
+	census census
+	gaps   map[layout.Bucket]map[string][]byte
+	// newIDs, where not nil, says that nothing is missing but the last commit: the IDs of its events that were found.
+	newIDs map[string]bool
 }
 
-func (v *salvager) run(ctx context.Context) (SalvageReport, error) {
+func (v *salvager) run(ctx context.Context) (report SalvageReport, err error) {
 	walk, err := v.f.Walk(ctx, v.sure)
 	damaged := walk.DamagedPages
-	if err == nil && v.err == nil && damaged > 0 {
-		err = v.fillGaps(ctx)
+	if err == nil && v.err == nil {
+		switch {
+		case damaged > 0:
+			err = v.fillGaps(ctx)
+		case v.f.MetaDamage() != nil:
+			v.newIDs = make(map[string]bool)
+			err = v.fillGaps(ctx)
+		}
 	}
 	if err = errors.Join(err, v.err, v.w.close()); err != nil {
 		return SalvageReport{}, err
 	}
 	if v.found == 0 && damaged > 0 {
-		return SalvageReport{}, errNothingFound
+		return SalvageReport{Lost: int64(damaged), Unit: UnitPages}, errNothingFound
 	}
 	return v.finish(int64(damaged))
 }
@@ -152,16 +168,7 @@ func (v *salvager) finish(damaged int64) (report SalvageReport, err error) {
 		return report, err
 	}
 	err = v.w.db.Update(func(tx *bolt.Tx) error {
-		_ = tx.Bucket(layout.Endpoints.Name()).ForEach(func(_, rec []byte) error {
-			if row, err := decodeEndpoint(rec); err == nil {
-				report.Recovered += row.pending + row.failed + row.dead
-			}
-			return nil
-		})
-		report.Lost = max(v.expected-report.Recovered, 0)
-		if v.expected == 0 {
-			report.Lost = damaged
-		}
+		report = v.census.compare(tx, c.nextSeq-1, damaged)
 		c.salvageLost += report.Lost
 		return tx.Bucket(layout.Meta.Name()).Put(layout.KeyCounters, encodeCounters(&c))
 	})
@@ -174,17 +181,16 @@ func (v *salvager) sure(e pagefile.Entry) bool {
 		return true
 	}
 	id, ok := layout.ByName(e.Bucket[0])
-	if !ok || id == layout.Due || id == layout.IDs || id == layout.Expiry || id == layout.IdemQueue {
+	if !ok {
+		return true
+	}
+	v.census.note(id, e.Key, e.Value)
+	if id == layout.Due || id == layout.IDs || id == layout.Expiry || id == layout.IdemQueue {
 		return true // indexes are made anew
 	}
 	if id == layout.Meta && string(e.Key) == string(layout.KeyFormat) && len(e.Value) == 1 && e.Value[0] > layout.Format {
 		v.err = ErrNewerFormat
 		return false
-	}
-	if id == layout.Endpoints {
-		if row, err := decodeEndpoint(e.Value); err == nil {
-			v.expected += row.pending + row.failed + row.dead
-		}
 	}
 	v.put(id, e.Key, e.Value)
 	return v.err == nil

@@ -24,6 +24,9 @@ func bySeq(id layout.Bucket) bool {
 	return false
 }
 
+// taker is what is done with a record that may be needed.
+type taker func(layout.Bucket, pagefile.Entry)
+
 // fillGaps looks through the pages that nothing leads to. Such pages also hold what was deleted, and what a transaction
 // wrote that never became valid; so a record counts only where nothing sure is known of its event. What says that an
 // event is finished comes first: what was delivered is not to be delivered again. The payloads come last, in a second
@@ -33,7 +36,11 @@ func (v *salvager) fillGaps(ctx context.Context) error {
 	if err != nil {
 		free = nil
 	}
-	for _, take := range []func(layout.Bucket, pagefile.Entry){v.keepLatest, v.takeEvent} {
+	passes := []taker{v.keepLatest, v.takeEvent}
+	if v.newIDs != nil {
+		passes = []taker{v.keepRow, v.takeNewEvent, v.keepKey}
+	}
+	for _, take := range passes {
 		_, err = v.f.Scan(ctx, nil, func(e pagefile.Entry) bool {
 			if !free.Has(e.Page) {
 				v.doubtful(e, take)
@@ -63,7 +70,7 @@ func (v *salvager) putGaps() {
 }
 
 // doubtful hands on a record that may be needed. Its place is told by its kind; bare rows have none.
-func (v *salvager) doubtful(e pagefile.Entry, take func(layout.Bucket, pagefile.Entry)) {
+func (v *salvager) doubtful(e pagefile.Entry, take taker) {
 	kind, err := layout.KindOf(e.Value)
 	if err != nil {
 		return

@@ -98,8 +98,8 @@ func TestFilesArePrivate(t *testing.T) {
 	}
 }
 
-// damage is one way in which a spool file goes bad: it gets the file and its page size. Kept tells whether there was
-// anything to keep of the damaged file.
+// damage is one way in which a spool file goes bad: it gets the file and its page size. Kept tells whether the damaged
+// file must be there afterwards.
 var damage = map[string]struct {
 	harm func(b []byte, page int) []byte
 	kept string // yes, or maybe: the page may not have been in use
@@ -141,8 +141,11 @@ func TestDamagedSpool(t *testing.T) {
 				t.Error("a stack trace in the log")
 			}
 			kept, _ := filepath.Glob(filepath.Join(p.dir, "data", "*.corrupt-*"))
-			if d.kept != "maybe" && (len(kept) > 0) != (d.kept == "yes") {
+			if d.kept == "yes" && len(kept) != 1 {
 				t.Errorf("kept of the damaged file: %v", kept)
+			}
+			if said := strings.Count(p.log.String(), "the spool's file was damaged"); said != len(kept) {
+				t.Errorf("said %d times", said)
 			}
 		})
 	}
