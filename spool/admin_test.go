@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -112,6 +114,12 @@ func TestDeadLettersOnly(t *testing.T) {
 func TestListAndDeadLetters(t *testing.T) {
 	r := newRig(t)
 	now := time.Now().Truncate(time.Microsecond)
+	reason := func(i int) string {
+		if i == 3 {
+			return ReasonExpired
+		}
+		return ReasonPermanent
+	}
 	for i := range 12 {
 		ev := event(fmt.Sprint(i), endpointA, "x")
 		ev.AcceptedAt = now.Add(time.Duration(i) * time.Second)
@@ -126,7 +134,7 @@ func TestListAndDeadLetters(t *testing.T) {
 		case 0:
 			r.finish(l, delivered(l))
 		case 1:
-			r.finish(l, Result{Attempt: attempt(l, 400+i), Verdict: VerdictDead, Reason: ReasonPermanent})
+			r.finish(l, Result{Attempt: attempt(l, 400+i), Verdict: VerdictDead, Reason: reason(i)})
 		case 2:
 			r.finish(l, Result{Attempt: attempt(l, 503), Verdict: VerdictRetry, NextAttempt: now.Add(time.Hour)})
 		default:
@@ -148,6 +156,9 @@ func TestListAndDeadLetters(t *testing.T) {
 		{"delivered", Query{State: StateDelivered}, "2 1 0"},
 		{"status", Query{Status: 404}, "4"},
 		{"error", Query{Error: "http_503"}, "8 7 6"},
+		{"error of what expired after attempts", Query{Error: "http_403"}, "3"},
+		{"expired", Query{Error: ReasonExpired}, "3"},
+		{"permanent", Query{State: StateDeadLetter, Error: ReasonPermanent}, "5 4"},
 		{"other endpoint", Query{Endpoint: "https://b.example"}, ""},
 		{"since", Query{State: StatePending, Since: now.Add(10 * time.Second)}, "10"},
 		{"until", Query{State: StatePending, Until: now.Add(10 * time.Second)}, "9"},
@@ -169,6 +180,48 @@ func TestListAndDeadLetters(t *testing.T) {
 	}
 	if _, err := r.List(Query{Cursor: "?"}); !errors.Is(err, ErrCursor) {
 		t.Errorf("a bad cursor: %v", err)
+	}
+}
+
+// TestRunning: what waits in its holder's memory is not in flight, wherever one asks.
+func TestRunning(t *testing.T) {
+	var running atomic.Uint64
+	r := newRig(t, func(c *Config) { c.Running = func(seq uint64) bool { return seq == running.Load() } })
+	for i := range 4 {
+		r.append(event(fmt.Sprint(i), endpointA, "x"))
+	}
+	leases := r.lease(endpointA, 4)
+	r.finish(leases[0], Result{Attempt: attempt(leases[0], 500), Verdict: VerdictRetry, NextAttempt: r.now()})
+	r.finish(leases[1], Result{Attempt: attempt(leases[1], 500), Verdict: VerdictRetry, NextAttempt: r.now()})
+	leases = append(leases[2:], r.lease(endpointA, 4)...)
+	for seq, want := range []string{"in_flight: pending:3 2 failed:1 0", "in_flight:0 pending:3 2 failed:1", "", "in_flight:2 pending:3 failed:1 0"} {
+		if want == "" {
+			continue
+		}
+		running.Store(uint64(seq))
+		var got []string
+		for _, st := range []State{StateInFlight, StatePending, StateFailed} {
+			ids := allPages(t, r.Spool, Query{State: st})
+			got = append(got, st.String()+":"+ids)
+			for _, id := range strings.Fields(ids) {
+				if v, err := r.Get(id, false); err != nil || v.State != st {
+					t.Errorf("event %s is %s in the list of %s", id, v.State, st)
+				}
+				twin := event(id, endpointA, "x")
+				if res := r.append(twin); !res.Duplicate || res.State != st {
+					t.Errorf("a duplicate of %s: %+v, want %s", id, res, st)
+				}
+			}
+			if st == StateInFlight && int(r.Stats().Leased) != len(strings.Fields(ids)) {
+				t.Errorf("%d are in flight, and %q listed", r.Stats().Leased, ids)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("with %d running: %q, want %q", seq, got, want)
+		}
+	}
+	for _, l := range leases {
+		r.Release(l)
 	}
 }
 

@@ -61,16 +61,17 @@ type EndpointCounts struct {
 
 // Stats is a snapshot of the whole spool, cheap enough for every scrape.
 type Stats struct {
-	Pending, Failed, DeadLetter, Leased int64
-	Delivered                           int64 // summaries kept
-	FileBytes                           int64 // the size of the files
-	UsedBytes                           int64 // of them in use; the rest is free pages
-	HistoryBytes                        int64 // summaries, attempts and outbox
-	HistoryDropped                      int64 // rows dropped for history_max_bytes since the spool was made
-	OutboxRows                          int64
-	SetAside                            int64 // records that could not be decoded and were put apart
-	SalvageLost                         int64 // records that the last salvage could not read
-	OldestPending                       time.Time
+	Pending, Failed, DeadLetter int64 // those in flight included in the first two
+	Leased                      int64 // in flight, as Config.Running says
+	Delivered                   int64 // summaries kept
+	FileBytes                   int64 // the size of the files
+	UsedBytes                   int64 // of them in use; the rest is free pages
+	HistoryBytes                int64 // summaries, attempts and outbox
+	HistoryDropped              int64 // rows dropped for history_max_bytes since the spool was made
+	OutboxRows                  int64
+	SetAside                    int64 // records that could not be decoded and were put apart
+	SalvageLost                 int64 // records that the last salvage could not read
+	OldestPending               time.Time
 	// LastHour sums the sliding last hour, minute by minute; it survives restarts.
 	LastHour HourStats
 	// Full is true from the first event refused for want of room until one of its size fits again.
@@ -101,7 +102,7 @@ type Query struct {
 	State    State  // zero: any
 	Endpoint string // exact name
 	Status   int    // last attempt's status code
-	Error    string // last attempt's class
+	Error    string // last attempt's class, or the reason for which it is a dead letter
 	Since    time.Time
 	Until    time.Time // half open: Since <= t < Until; t is DeadAt for dead letters, else AcceptedAt
 	Limit    int       // rows wanted, 1..1000

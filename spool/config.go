@@ -35,6 +35,10 @@ type Config struct {
 	// Expired is told of events whose TTL passed while they waited, after the commit that made them dead letters. They are
 	// not leased: there is nothing to end; their Event has neither headers nor body. It is called by the committer and must not block. May be nil.
 	Expired func([]*Lease)
+	// Running tells whether an attempt of a leased event is under way: only then do people see it as in flight, and not while
+	// it waits in its holder's memory. It is called with locks held, and must neither block nor call the spool. Nil: while it
+	// is leased.
+	Running func(seq uint64) bool
 	// Damaged is told once that bbolt met something in the file that cannot be. Nothing is written from then on, and the
 	// next Open salvages: whoever runs the spool should close it and start anew. It must not block. May be nil.
 	Damaged func(error)

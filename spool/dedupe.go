@@ -139,7 +139,7 @@ func (t *txn) stateOf(id string) State {
 		return StateDelivered
 	case t.get(layout.Dead, key) != nil:
 		return StateDeadLetter
-	case t.s.leases.has(seq):
+	case t.s.isInFlight(seq):
 		return StateInFlight
 	}
 	if p, err := t.storedProgress(seq); err == nil && p != nil && p.tried() {

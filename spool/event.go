@@ -5,11 +5,11 @@ import "time"
 // State is where an event stands. The words are the contract's and appear unchanged in JSON, metrics and tables.
 type State uint8
 
-// The states of an event. InFlight is never stored: it means that a lease is out, and leases live in memory alone,
-// which is how a crash gives them back.
+// The states of an event. InFlight is never stored: it means that a lease is out and, where Config.Running tells,
+// that its attempt is under way. Leases live in memory alone, which is how a crash gives them back.
 const (
 	StatePending    State = iota + 1 // accepted, never tried
-	StateInFlight                    // leased to the scheduler
+	StateInFlight                    // an attempt is under way
 	StateFailed                      // tried, waiting for its next attempt
 	StateDelivered                   // done; only its summary is kept
 	StateDeadLetter                  // given up, kept for a person to look at

@@ -27,12 +27,6 @@ func (lt *leaseTable) has(seq uint64) bool {
 	return lt.held[seq] != nil
 }
 
-func (lt *leaseTable) len() int {
-	lt.mu.Lock()
-	defer lt.mu.Unlock()
-	return len(lt.held)
-}
-
 func (lt *leaseTable) add(leases []*Lease) {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
@@ -70,15 +64,25 @@ func (lt *leaseTable) giveBack(l *Lease) {
 	}
 }
 
-// seqs is a snapshot of what is out.
-func (lt *leaseTable) seqs() map[uint64]bool {
+// seqs is a snapshot of what is out and passes a test; nil passes all.
+func (lt *leaseTable) seqs(test func(uint64) bool) map[uint64]bool {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
 	out := make(map[uint64]bool, len(lt.held))
 	for seq := range lt.held {
-		out[seq] = true
+		if test == nil || test(seq) {
+			out[seq] = true
+		}
 	}
 	return out
+}
+
+// inFlight is a snapshot of the events that people are to see as in flight.
+func (s *Spool) inFlight() map[uint64]bool { return s.leases.seqs(s.cfg.Running) }
+
+// isInFlight is the same for one event.
+func (s *Spool) isInFlight(seq uint64) bool {
+	return s.leases.has(seq) && (s.cfg.Running == nil || s.cfg.Running(seq))
 }
 
 // Release gives an event back untried: it stays due. Nothing is written.

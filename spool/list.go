@@ -36,10 +36,10 @@ func (s *Spool) List(q Query) (Page, error) {
 		q.Limit = defaultLimit
 	}
 	q.Limit = min(q.Limit, maxLimit)
-	leased := s.leases.seqs()
+	inFlight := s.inFlight()
 	var page Page
 	err := s.store.view(func(tx *bolt.Tx) error {
-		l := lister{r: s.newReader(tx, leased), q: &q}
+		l := lister{r: s.newReader(tx, inFlight), q: &q}
 		page = l.page(from)
 		return nil
 	})

@@ -6,16 +6,16 @@ import (
 	"postern/spool/internal/layout"
 )
 
-// reader looks things up within one read transaction. leased is a snapshot of what is out, taken before.
+// reader looks things up within one read transaction. inFlight is a snapshot, taken before.
 type reader struct {
 	s                             *Spool
 	ids, events, prog, dead, done *bolt.Bucket
-	leased                        map[uint64]bool
+	inFlight                      map[uint64]bool
 }
 
-func (s *Spool) newReader(tx *bolt.Tx, leased map[uint64]bool) *reader {
+func (s *Spool) newReader(tx *bolt.Tx, inFlight map[uint64]bool) *reader {
 	return &reader{
-		s: s, leased: leased,
+		s: s, inFlight: inFlight,
 		ids:    tx.Bucket(layout.IDs.Name()),
 		events: tx.Bucket(layout.Events.Name()),
 		prog:   tx.Bucket(layout.Progress.Name()),
@@ -31,10 +31,10 @@ func (s *Spool) Get(id string, payload bool) (View, error) {
 	if payload {
 		part = eventPayload
 	}
-	leased := s.leases.seqs()
+	inFlight := s.inFlight()
 	var v View
 	err := s.store.view(func(tx *bolt.Tx) (err error) {
-		r := s.newReader(tx, leased)
+		r := s.newReader(tx, inFlight)
 		seq, ok := layout.Seq(r.ids.Get(layout.PackID(id)))
 		if !ok {
 			return ErrNotFound
@@ -106,7 +106,7 @@ func (r *reader) waiting(seq uint64, rec []byte, part eventPart) (View, error) {
 		}
 	}
 	v := View{Event: *ev, Progress: p.Progress, State: stateOf(&p), Size: size}
-	if r.leased[seq] {
+	if r.inFlight[seq] {
 		v.State = StateInFlight
 	}
 	return v, nil
@@ -123,7 +123,7 @@ func (q *Query) matches(v *View) bool {
 	case q.State != 0 && v.State != q.State,
 		q.Endpoint != "" && v.Endpoint != q.Endpoint,
 		q.Status != 0 && last.StatusCode != q.Status,
-		q.Error != "" && last.Error != q.Error,
+		q.Error != "" && last.Error != q.Error && v.DeadReason != q.Error,
 		!q.Since.IsZero() && at.Before(q.Since),
 		!q.Until.IsZero() && !at.Before(q.Until):
 		return false

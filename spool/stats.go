@@ -39,7 +39,7 @@ func (s *Spool) Counts(endpoint string) EndpointCounts {
 // Stats returns a snapshot.
 func (s *Spool) Stats() Stats {
 	st := s.memoryStats()
-	st.Leased = int64(s.leases.len())
+	st.Leased = int64(len(s.inFlight()))
 	st.OldestPending = s.oldestPending()
 	return st
 }

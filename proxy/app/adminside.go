@@ -123,22 +123,6 @@ func (s spoolSide) Stats() spool.Stats {
 	return stats
 }
 
-// Get finds one event.
-func (s spoolSide) Get(id string, payload bool) (spool.View, error) {
-	v, err := s.Spool.Get(id, payload)
-	s.settle(&v)
-	return v, err
-}
-
-// List finds many. An event that is in flight keeps its place among those that wait.
-func (s spoolSide) List(q spool.Query) (spool.Page, error) {
-	page, err := s.Spool.List(q)
-	for i := range page.Events {
-		s.settle(&page.Events[i])
-	}
-	return page, err
-}
-
 // Retry makes an event due now.
 func (s spoolSide) Retry(ctx context.Context, id string) error {
 	return s.whileWaiting(id, func() error { return s.Spool.Retry(ctx, id) })
@@ -162,16 +146,6 @@ func (s spoolSide) whileWaiting(id string, do func() error) error {
 	}
 	s.scheduler.LetGo(v.Endpoint)
 	return do()
-}
-
-func (s spoolSide) settle(v *spool.View) {
-	switch {
-	case v.State != spool.StateInFlight || s.scheduler.Running(v.Seq):
-	case v.Attempts > 0:
-		v.State = spool.StateFailed
-	default:
-		v.State = spool.StatePending
-	}
 }
 
 // endpointSide is what the admin API asks about endpoints.

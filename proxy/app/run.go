@@ -96,7 +96,7 @@ func (a *app) spoolConfig() spool.Config {
 		OutboxMaxBytes: a.cfg.Sync.MaxBacklogBytes, MaxEndpointShare: s.MaxEndpointShare, DedupeWindow: s.DedupeWindow,
 		DeliveredRetention: s.DeliveredRetention, DeadLetterRetention: s.DeadLetterRetention,
 		Outbox: a.cfg.Sync.DSN != "", Logger: a.log, ObserveCommit: a.metrics.Commit,
-		Committed: a.scheduler.Committed, Expired: a.scheduler.Expired,
+		Committed: a.scheduler.Committed, Expired: a.scheduler.Expired, Running: a.scheduler.Running,
 		Damaged: func(err error) {
 			select {
 			case a.fatal <- err: // stop and exit 1: the next start salvages

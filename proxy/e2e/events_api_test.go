@@ -133,6 +133,43 @@ func TestEventLists(t *testing.T) {
 	}
 }
 
+// What waits in memory behind a slow receiver is not in flight: lists, single events and counts say the same.
+func TestListsBehindASlowReceiver(t *testing.T) {
+	t.Parallel()
+	later := reply{Status: 503, Header: map[string]string{"Retry-After": "1"}}
+	r := newReceiver(t, script(later, later, later, reply{After: 15 * time.Second}))
+	p := startPostern(t, `
+targets: { allow_private: true }
+defaults: { timeout: 20s, concurrency: 1, retry: { base_delay: 1ms, max_delay: 1ms }, `+patient+` }
+`)
+	for range 3 {
+		p.accept("POST", "/"+r.url("/"), "x")
+	}
+	r.wait(4, 10*time.Second)
+	for range 2 {
+		p.accept("POST", "/"+r.url("/"), "x")
+	}
+	var s struct {
+		Pending  int `json:"pending"`
+		Failed   int `json:"awaiting_retry"`
+		InFlight int `json:"in_flight"`
+	}
+	p.api("GET", "status", "", &s)
+	for state, want := range map[string][2]int{"pending": {2, s.Pending}, "failed": {2, s.Failed}, "in_flight": {1, s.InFlight}} {
+		var page struct{ Events []event }
+		p.api("GET", "events?state="+state, "", &page)
+		if len(page.Events) != want[0] || want[1] != want[0] {
+			t.Errorf("%d events are listed as %s and %d counted, want %d", len(page.Events), state, want[1], want[0])
+		}
+		for _, e := range page.Events {
+			if e.State != state {
+				t.Errorf("%s is listed as %s", e.State, state)
+			}
+			p.waitState(e.ID, state, time.Second)
+		}
+	}
+}
+
 // The words and types of GET status and GET events/{id} are what dashboards are written against.
 func TestShapesOfTheAPI(t *testing.T) {
 	t.Parallel()
