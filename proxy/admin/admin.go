@@ -35,10 +35,13 @@ type Letters interface {
 	DeadLetters(q spool.Query, yield func(spool.View) bool) error
 }
 
-// Changes are what a person may do to an event; *spool.Spool is one.
+// Changes are what a person may do to an event; *spool.Spool is one. RetryDead and DeleteDead look and act in one
+// step, and answer spool.ErrNotDead for an event that is no dead letter (any more).
 type Changes interface {
 	Retry(ctx context.Context, id string) error
 	Delete(ctx context.Context, id string) error
+	RetryDead(ctx context.Context, id string) error
+	DeleteDead(ctx context.Context, id string) error
 }
 
 // Spool is all that is asked of the spool.
@@ -150,7 +153,7 @@ func (h *Handler) routes() {
 	h.mux.Handle("DELETE "+api+"events/{id}", h.call(h.deleteEvent))
 	h.mux.Handle("GET "+api+"endpoints", h.call(h.listEndpoints))
 	h.mux.Handle("GET "+api+"dead-letters", h.call(h.listLetters))
-	h.mux.Handle("GET "+api+"dead-letters/analysis", h.call(h.analysis))
+	h.mux.Handle("GET "+api+"dead-letters/analysis", unhurried(h.call(h.analysis)))
 	h.mux.Handle("POST "+api+"dead-letters/replay", unhurried(h.call(h.replay)))
 	h.mux.Handle("POST "+api+"dead-letters/purge", unhurried(h.call(h.purge)))
 	h.mux.Handle("GET "+api+"dead-letters/replays", h.call(h.listReplays))

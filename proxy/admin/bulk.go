@@ -44,7 +44,7 @@ func (h *Handler) replay(r *http.Request) (reply, error) {
 	case rate > 0:
 		return h.startReplay(r, ids, rate)
 	}
-	done, err := h.bulk(r, "replayed", ids, h.parts.Spool.Retry)
+	done, err := h.bulk(r, "replayed", ids, h.parts.Spool.RetryDead)
 	return reply{body: bulkJSON{Matched: len(ids), Replayed: &done}}, err
 }
 
@@ -60,7 +60,7 @@ func (h *Handler) purge(r *http.Request) (reply, error) {
 	if body.DryRun {
 		return reply{body: bulkJSON{Matched: len(ids), Purged: &none, DryRun: true}}, nil
 	}
-	done, err := h.bulk(r, "purged", ids, h.parts.Spool.Delete)
+	done, err := h.bulk(r, "purged", ids, h.parts.Spool.DeleteDead)
 	return reply{body: bulkJSON{Matched: len(ids), Purged: &done}}, err
 }
 
@@ -89,7 +89,7 @@ func (h *Handler) bulk(r *http.Request, done string, ids []string, act func(cont
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(h.ctx, cancel)()
-	n, err := h.each(ctx, ids, act)
+	n, err := each(ctx, ids, act)
 	h.parts.Logger.Info("dead letters were "+done+" by hand", "matched", len(ids), "done", n, "remote", r.RemoteAddr)
 	if err == nil {
 		return n, nil

@@ -84,7 +84,7 @@ func TestFiltersSelectTheSameEverywhere(t *testing.T) {
 			slices.Sort(got)
 			want := slices.Clone(tc.want)
 			for i := range want {
-				want[i] = "retry " + want[i]
+				want[i] = "retry dead " + want[i]
 			}
 			slices.Sort(want)
 			if !slices.Equal(got, want) {
@@ -97,7 +97,12 @@ func TestFiltersSelectTheSameEverywhere(t *testing.T) {
 // TestOnlyDeadLettersAreTouched: an event that somebody replays while a bulk call is on its way is live again.
 func TestOnlyDeadLettersAreTouched(t *testing.T) {
 	for call, word := range map[string]string{"replay": "replayed", "purge": "purged"} {
-		r := newRig(t).letters(200)
+		// The last moment: after the call was sent, and before the spool does it.
+		r := newRig(t).letters(1)
+		r.spool.after(1, func() { r.spool.views[0].State = spool.StatePending })
+		r.want(r.bulk(call, `{}`), 200, `{"matched":1,"`+word+`":0,"dry_run":false}`)
+
+		r = newRig(t).letters(200)
 		r.spool.after(1, func() { r.spool.views[r.spool.index("dl_199")].State = spool.StatePending })
 		r.want(r.bulk(call, `{}`), 200, `{"matched":200,"`+word+`":199,"dry_run":false}`)
 		for _, made := range r.spool.made() {

@@ -12,9 +12,9 @@ import (
 // they take little longer than one.
 const together = 64
 
-// each acts on every ID that is still a dead letter, several at a time, and counts. The first error that is not about a
-// single event ends it.
-func (h *Handler) each(ctx context.Context, ids []string, act func(context.Context, string) error) (done int, err error) {
+// each acts on every ID, several at a time, and counts. The first error that is not about a single event ends it; act
+// passes over what is no dead letter any more.
+func each(ctx context.Context, ids []string, act func(context.Context, string) error) (done int, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var mu sync.Mutex // guards done
@@ -23,7 +23,7 @@ func (h *Handler) each(ctx context.Context, ids []string, act func(context.Conte
 	for range min(together, len(ids)) {
 		wg.Go(func() {
 			for id := range queue {
-				switch err := h.ifDead(ctx, id, act); {
+				switch err := act(ctx, id); {
 				case err == nil:
 					mu.Lock()
 					done++
@@ -47,20 +47,7 @@ feed:
 	return done, context.Cause(ctx)
 }
 
-// ifDead looks again just before it acts: somebody else may have replayed the event since it was selected, and a live
-// one must be neither purged nor given a new budget.
-func (h *Handler) ifDead(ctx context.Context, id string, act func(context.Context, string) error) error {
-	view, err := h.parts.Spool.Get(id, false)
-	if err != nil {
-		return err
-	}
-	if view.State != spool.StateDeadLetter {
-		return spool.ErrBusy
-	}
-	return act(ctx, id)
-}
-
 // aboutOne tells an error that concerns one event and not its neighbours.
 func aboutOne(err error) bool {
-	return errors.Is(err, spool.ErrNotFound) || errors.Is(err, spool.ErrBusy) || errors.Is(err, spool.ErrDelivered)
+	return errors.Is(err, spool.ErrNotDead) || errors.Is(err, spool.ErrNotFound) || errors.Is(err, spool.ErrBusy)
 }

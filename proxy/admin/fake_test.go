@@ -123,6 +123,14 @@ func (f *fakeSpool) Delete(ctx context.Context, id string) error {
 	return f.alter(ctx, "delete", id, func(i int) { f.views = slices.Delete(f.views, i, i+1) })
 }
 
+func (f *fakeSpool) RetryDead(ctx context.Context, id string) error {
+	return f.alter(ctx, "retry dead", id, func(i int) { f.views[i].State, f.views[i].Charged = spool.StatePending, 0 })
+}
+
+func (f *fakeSpool) DeleteDead(ctx context.Context, id string) error {
+	return f.alter(ctx, "delete dead", id, func(i int) { f.views = slices.Delete(f.views, i, i+1) })
+}
+
 func (f *fakeSpool) alter(ctx context.Context, verb, id string, do func(i int)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -141,6 +149,8 @@ func (f *fakeSpool) alter(ctx context.Context, verb, id string, do func(i int)) 
 		return f.fail
 	case i < 0:
 		return spool.ErrNotFound
+	case strings.HasSuffix(verb, "dead") && f.views[i].State != spool.StateDeadLetter:
+		return spool.ErrNotDead
 	case f.views[i].State == spool.StateInFlight:
 		return spool.ErrBusy
 	case f.views[i].State == spool.StateDelivered && verb == "retry":

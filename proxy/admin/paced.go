@@ -46,7 +46,7 @@ func (h *Handler) pace(ctx context.Context, job *pacedReplay, ids []string) {
 		// The next one is due, since the timer went off; others are where the rate is high or the disk was slow.
 		allowed := min(max(next, int(time.Since(start).Seconds()*job.Rate))+1, len(ids), next+together)
 		var done int
-		done, err = h.each(ctx, ids[next:allowed], h.parts.Spool.Retry)
+		done, err = each(ctx, ids[next:allowed], h.parts.Spool.RetryDead)
 		h.replays.progress(job, done, allowed-next-done, err)
 		next = allowed
 		timer.Reset(time.Until(start.Add(time.Duration(math.Ceil(float64(next) / job.Rate * float64(time.Second))))))
