@@ -26,62 +26,87 @@ type bulkJSON struct {
 	DryRun   bool   `json:"dry_run"`
 	Started  bool   `json:"started,omitempty"` // in the background, under this ID
 	ID       string `json:"id,omitempty"`
+	// Since and Until are there for a dry run: who sends them along gets what was counted, and nothing that died after.
+	Since *time.Time `json:"since,omitempty"`
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// selection is what a body selects.
+type selection struct {
+	body    bulkBody
+	query   spool.Query
+	ids     []string
+	counted time.Time // after the last of them died, and before any other does
+}
+
+// dryRun is the answer where nothing is to be done.
+func (s selection) dryRun() bulkJSON {
+	until := s.query.Until
+	if until.IsZero() {
+		until = s.counted
+	}
+	return bulkJSON{Matched: len(s.ids), DryRun: true, Since: stamp(s.query.Since), Until: stamp(until)}
 }
 
 func (h *Handler) replay(r *http.Request) (reply, error) {
-	body, ids, err := h.selected(r)
+	s, err := h.selected(r)
 	if err != nil {
 		return reply{}, err
 	}
-	rate, err := eventRate(body.Rate)
+	rate, err := eventRate(s.body.Rate)
 	if err != nil {
 		return reply{}, err
 	}
-	none := 0
 	switch {
-	case body.DryRun:
-		return reply{body: bulkJSON{Matched: len(ids), Replayed: &none, DryRun: true}}, nil
+	case s.body.DryRun:
+		answer := s.dryRun()
+		answer.Replayed = new(int)
+		return reply{body: answer}, nil
 	case rate > 0:
-		return h.startReplay(r, ids, rate)
+		return h.startReplay(r, s.ids, rate)
 	}
-	done, err := h.bulk(r, "replayed", ids, h.parts.Spool.RetryDead)
-	return reply{body: bulkJSON{Matched: len(ids), Replayed: &done}}, err
+	done, err := h.bulk(r, "replayed", s.ids, h.parts.Spool.RetryDead)
+	return reply{body: bulkJSON{Matched: len(s.ids), Replayed: &done}}, err
 }
 
 func (h *Handler) purge(r *http.Request) (reply, error) {
-	body, ids, err := h.selected(r)
+	s, err := h.selected(r)
 	if err != nil {
 		return reply{}, err
 	}
-	if body.Rate != nil {
+	if s.body.Rate != nil {
 		return reply{}, badRequest("rate: a purge takes none; it sends nothing.")
 	}
-	none := 0
-	if body.DryRun {
-		return reply{body: bulkJSON{Matched: len(ids), Purged: &none, DryRun: true}}, nil
+	if s.body.DryRun {
+		answer := s.dryRun()
+		answer.Purged = new(int)
+		return reply{body: answer}, nil
 	}
-	done, err := h.bulk(r, "purged", ids, h.parts.Spool.DeleteDead)
-	return reply{body: bulkJSON{Matched: len(ids), Purged: &done}}, err
+	done, err := h.bulk(r, "purged", s.ids, h.parts.Spool.DeleteDead)
+	return reply{body: bulkJSON{Matched: len(s.ids), Purged: &done}}, err
 }
 
 // selected reads the body and collects the IDs it selects before anything is changed: what dies again during a replay
 // is not replayed twice.
-func (h *Handler) selected(r *http.Request) (body bulkBody, ids []string, err error) {
+func (h *Handler) selected(r *http.Request) (s selection, err error) {
 	if _, err := parameters(r); err != nil {
-		return body, nil, err
+		return s, err
 	}
-	if err := readBody(r, &body); err != nil {
-		return body, nil, err
+	if err := readBody(r, &s.body); err != nil {
+		return s, err
 	}
-	q, err := body.query(time.Now())
-	if err != nil {
-		return body, nil, err
+	s.counted = time.Now()
+	if s.query, err = s.body.query(s.counted); err != nil {
+		return s, err
 	}
-	err = h.parts.Spool.DeadLetters(q, func(v spool.View) bool {
-		ids = append(ids, v.ID)
+	err = h.parts.Spool.DeadLetters(s.query, func(v spool.View) bool {
+		s.ids = append(s.ids, v.ID)
+		if !v.DeadAt.Before(s.counted) { // the clock was set back
+			s.counted = v.DeadAt.Add(time.Microsecond)
+		}
 		return r.Context().Err() == nil
 	})
-	return body, ids, errors.Join(err, r.Context().Err())
+	return s, errors.Join(err, r.Context().Err())
 }
 
 // bulk acts on all of ids now, for as long as the client and Postern are there.

@@ -74,8 +74,12 @@ func TestFiltersSelectTheSameEverywhere(t *testing.T) {
 				t.Errorf("GET ?%s lists %v, want %v", tc.query, listed, tc.want)
 			}
 			dry := strings.Replace(strings.Replace(tc.body, "{", `{"dry_run":true,`, 1), ",}", "}", 1)
-			r.want(r.bulk("replay", dry), 200, fmt.Sprintf(`{"matched":%d,"replayed":0,"dry_run":true}`, len(tc.want)))
-			r.want(r.bulk("purge", dry), 200, fmt.Sprintf(`{"matched":%d,"purged":0,"dry_run":true}`, len(tc.want)))
+			for call, word := range map[string]string{"replay": "replayed", "purge": "purged"} {
+				want := fmt.Sprintf(`{"matched":%d,%q:0,"dry_run":true,`, len(tc.want), word)
+				if w := r.bulk(call, dry); w.Code != 200 || !strings.HasPrefix(w.Body.String(), want) {
+					t.Errorf("%s %s: %d %s, want %s", call, dry, w.Code, w.Body, want)
+				}
+			}
 			if got := r.spool.made(); len(got) > 0 {
 				t.Errorf("a dry run changed something: %v", got)
 			}
@@ -90,6 +94,33 @@ func TestFiltersSelectTheSameEverywhere(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s replays %v, want %v", tc.body, got, want)
 			}
+		}
+	})
+}
+
+// TestWhatWasCountedCanBeSelectedAgain: a dry run says between which moments it counted, so that what dies after it, or
+// is older by then, changes nothing.
+func TestWhatWasCountedCanBeSelectedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tc := range []struct{ name, body, since, until string }{
+			{"everything", `{"dry_run":true}`, "", "2000-01-01T00:00:00Z"},
+			{"a span back", `{"dry_run":true,"since":"24h","until":"30m"}`, "1999-12-31T00:00:00Z", "1999-12-31T23:30:00Z"},
+			{"a clock that was set back", `{"dry_run":true,"since":"3h"}`, "1999-12-31T21:00:00Z", "2000-01-01T05:00:00.000001Z"},
+		} {
+			r := newRig(t).letters(3)
+			if strings.Contains(tc.name, "clock") {
+				r.spool.views[2].DeadAt = time.Date(2000, 1, 1, 5, 0, 0, 0, time.UTC)
+			}
+			var counted struct{ Since, Until string }
+			if err := json.Unmarshal(r.bulk("purge", tc.body).Body.Bytes(), &counted); err != nil {
+				t.Fatal(err)
+			}
+			if counted.Since != tc.since || counted.Until != tc.until {
+				t.Errorf("%s: counted %+v, want %s to %s", tc.name, counted, tc.since, tc.until)
+			}
+			r.spool.views = append(r.spool.views, r.spool.views[0])
+			r.spool.views[3].ID, r.spool.views[3].DeadAt = "dl_late", time.Date(2000, 1, 1, 6, 0, 0, 0, time.UTC)
+			r.want(r.bulk("purge", `{"until":"`+counted.Until+`"}`), 200, `{"matched":3,"purged":3,"dry_run":false}`)
 		}
 	})
 }
@@ -312,7 +343,7 @@ func TestPacedReplaysAreBounded(t *testing.T) {
 			synctest.Wait()
 		}
 		r.refused(r.bulk("replay", `{"rate":0.001}`), 409, "stop one")
-		r.want(r.bulk("replay", `{"dry_run":true,"rate":1}`), 200, `{"matched":16,"replayed":0,"dry_run":true}`)
+		r.want(r.bulk("replay", `{"dry_run":true,"rate":1}`), 200, `{"matched":16,"replayed":0,"dry_run":true,"until":"2000-01-01T00:00:00Z"}`)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,8 +14,13 @@ import (
 	"postern/proxy/problem"
 )
 
-// readBody is strict: a misspelt filter would select everything. An empty body is refused for the same reason; {} says
-// that everything is meant.
+const takes = "This call takes a JSON object with any of endpoint, status, error, since, until, dry_run and, for a replay, rate; {} selects all dead letters."
+
+// bulkFields are the names that the JSON object may have, exactly so.
+var bulkFields = []string{"endpoint", "status", "error", "since", "until", "dry_run", "rate"}
+
+// readBody is strict: a misspelt filter would select everything, and so would one that a script filled from a variable
+// that was not set. An empty body is refused for the same reason; {} says that everything is meant.
 func readBody(r *http.Request, into *bulkBody) error {
 	raw, err := io.ReadAll(r.Body)
 	if _, tooBig := errors.AsType[*http.MaxBytesError](err); tooBig {
@@ -23,22 +29,66 @@ func readBody(r *http.Request, into *bulkBody) error {
 	if err != nil {
 		return badRequest("The body could not be read.")
 	}
-	const takes = "This call takes a JSON object with any of endpoint, status, error, since, until, dry_run and, for a replay, rate; {} selects all dead letters."
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return badRequest("The body is empty. " + takes)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
+	if !json.Valid(raw) {
+		return notJSON(raw)
+	}
+	if err := checkFields(raw); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
 		if mistyped, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mistyped.Field != "" {
 			return badRequest("%s: has the wrong JSON type. "+takes, strings.TrimPrefix(mistyped.Field, "filter."))
 		}
-		return badRequest("The body is not JSON, or has a field that this call does not take. " + takes)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return badRequest("Something follows the JSON object. " + takes)
+		return badRequest("The body is not understood. " + takes)
 	}
 	return nil
+}
+
+// notJSON tells two objects in a row from what is no JSON at all.
+func notJSON(raw []byte) error {
+	var first json.RawMessage
+	if json.NewDecoder(bytes.NewReader(raw)).Decode(&first) == nil {
+		return badRequest("Something follows the JSON object. " + takes)
+	}
+	return badRequest("The body is not JSON. " + takes)
+}
+
+// checkFields looks at the object as it was written. encoding/json would take a name in any case, let the second of two
+// equal names win, and pass over null.
+func checkFields(raw []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
+		return badRequest("The body is no JSON object. " + takes)
+	}
+	seen := make(map[string]bool)
+	for dec.More() {
+		key, err := dec.Token()
+		name, _ := key.(string)
+		var value json.RawMessage
+		if err == nil {
+			err = dec.Decode(&value)
+		}
+		switch {
+		case err != nil:
+			return badRequest("The body is not JSON. " + takes)
+		case !slices.Contains(bulkFields, name):
+			return badRequest("The body has a field that this call does not take; names are in lower case. " + takes)
+		case seen[name]:
+			return badRequest("%s: given twice; give it once. "+takes, name)
+		case isEmpty(name, string(value)):
+			return badRequest("%s: given, but empty. Leave it out to select by the others. "+takes, name)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// isEmpty tells what says nothing although it is there.
+func isEmpty(name, value string) bool {
+	return value == "null" || value == `""` || name == "status" && strings.TrimPrefix(value, "-") == "0"
 }
 
 // Bounds of a paced replay, in events per second: one in three hours, and more than one disk commits.
@@ -50,7 +100,7 @@ const (
 // eventRate reads events per second, as a number or as a limit is written: "100/1m". Zero means that none is given.
 func eventRate(raw json.RawMessage) (float64, error) {
 	text := string(raw)
-	if text == "" || text == "null" {
+	if text == "" {
 		return 0, nil
 	}
 	rate, err := strconv.ParseFloat(text, 64)

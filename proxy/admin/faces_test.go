@@ -153,7 +153,11 @@ func TestClientsThatLeft(t *testing.T) {
 		{"POST", "/api/v1/dead-letters/replay", "{}"},
 		{"POST", "/api/v1/dead-letters/purge", "{}"},
 	} {
-		r.refused(r.doCtx(ctx, call.method, call.path, call.body), 503)
+		w := r.doCtx(ctx, call.method, call.path, call.body)
+		r.refused(w, 499, "client")
+		if strings.Contains(w.Body.String(), "stopping") {
+			t.Errorf("%s %s: %s", call.method, call.path, w.Body)
+		}
 	}
 	if got := r.spool.made(); len(got) > 0 {
 		t.Errorf("done for nobody: %v", got)

@@ -20,13 +20,13 @@ type filter struct {
 
 var (
 	class     = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
-	badStatus = badRequest("status: must be an HTTP status code from 100 to 599; select failures without an answer by error, such as timeout.")
+	badStatus = badRequest("status: must be a status code from 100 to 999; select failures without an answer by error, such as timeout.")
 )
 
 // query checks a filter and turns it into one of the spool's.
 func (f filter) query(now time.Time) (q spool.Query, err error) {
 	q = spool.Query{State: spool.StateDeadLetter, Endpoint: origin(f.Endpoint), Status: f.Status, Error: f.Error}
-	if f.Status != 0 && (f.Status < 100 || f.Status > 599) {
+	if f.Status != 0 && (f.Status < 100 || f.Status > 999) {
 		return q, badStatus
 	}
 	if f.Error != "" && !class.MatchString(f.Error) {

@@ -36,10 +36,18 @@ var known = []struct {
 		Detail: "The call was ended before it was done."}},
 }
 
+// clientLeft is for the log and for whatever stands in between: the client reads no answer any more. Its number is what
+// proxies use for it; RFC 9110 has none.
+var clientLeft = problem.Problem{Status: 499, Slug: "client-left", Title: "The client closed the request",
+	Detail: "The client closed the connection before the call was done."}
+
 // problem finds the answer to an error. What is in no table is a fault of ours: it goes to the log, not to the client.
 func (h *Handler) problem(r *http.Request, err error) problem.Problem {
 	if refused, ok := errors.AsType[refusal](err); ok {
 		return refused.Problem
+	}
+	if errors.Is(err, context.Canceled) && r.Context().Err() != nil && h.ctx.Err() == nil {
+		return clientLeft
 	}
 	if answer, ok := lookUp(err); ok {
 		return answer

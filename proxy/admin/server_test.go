@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"postern/proxy/admin"
 )
@@ -99,5 +101,32 @@ func TestAFaultIsLoggedWithoutWhatItSays(t *testing.T) {
 	}
 	if got := log.String(); !strings.Contains(got, "server_test.go") || strings.Contains(got, secretBody) {
 		t.Errorf("log: %s", got)
+	}
+}
+
+// deadlines is a ResponseWriter that keeps the last deadlines that were asked for.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read, write *time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = &t; return nil }
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = &t; return nil }
+
+// TestWhatTouchesEveryDeadLetterMayTakeItsTime: and nothing else may.
+func TestWhatTouchesEveryDeadLetterMayTakeItsTime(t *testing.T) {
+	for path, lifted := range map[string]bool{
+		"GET /api/v1/dead-letters/analysis": true, "POST /api/v1/dead-letters/replay": true, "POST /api/v1/dead-letters/purge": true,
+		"GET /api/v1/status": false, "GET /api/v1/dead-letters": false,
+	} {
+		r := newRig(t)
+		method, target, _ := strings.Cut(path, " ")
+		req := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader("{}"))
+		req.Host = "localhost"
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		r.handler.ServeHTTP(w, req)
+		if got := w.read != nil && w.write != nil && w.read.IsZero() && w.write.IsZero(); got != lifted || w.Code != 200 {
+			t.Errorf("%s: status %d, limits lifted: %v, want %v", path, w.Code, got, lifted)
+		}
 	}
 }
