@@ -34,11 +34,20 @@ func (c *fleetLettersCmd) Run(s *session) error {
 	})
 }
 
-// analyses are the fleet's in the form in which one instance's are shown.
+// analyses are the fleet's in the form in which one instance's are shown. A name that means several URLs is shown with
+// each of them.
 func analyses(list []fleet.Analysis) (out []client.Analysis) {
+	urls := make(map[string]int)
 	for _, a := range list {
+		urls[a.Endpoint]++
+	}
+	for _, a := range list {
+		name := a.Endpoint
+		if urls[name] > 1 {
+			name += " (" + a.EndpointURL + ")"
+		}
 		one := client.Analysis{
-			Endpoint: a.Endpoint, DeadCount: int64(a.DeadCount), PrimaryError: a.PrimaryError, FirstDead: a.FirstDead, LastDead: a.LastDead,
+			Endpoint: name, DeadCount: int64(a.DeadCount), PrimaryError: a.PrimaryError, FirstDead: a.FirstDead, LastDead: a.LastDead,
 			AvgAttempts: a.AvgAttempts,
 		}
 		if a.PrimaryStatusCode != nil {

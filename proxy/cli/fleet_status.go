@@ -59,13 +59,17 @@ func (s *session) fleetFacts(st fleet.Status, endpoint string) []fact {
 	if endpoint != "" {
 		return append([]fact{{name: "endpoint", value: endpoint}}, facts...)
 	}
+	backlog := "nothing"
+	if st.Sync.BacklogRows > 0 {
+		backlog = fmt.Sprintf("%s, the oldest for %s", term.Count(st.Sync.BacklogRows, "row"), term.Age(seconds(st.Sync.LagSeconds)))
+	}
 	live := fact{name: "instances alive", value: fmt.Sprint(st.Sync.Instances), color: term.Good}
 	if st.Sync.Instances == 0 {
 		live.color = term.Bad
 	}
 	return append(facts,
 		fact{name: "spools", value: term.Bytes(st.SpoolBytes)}, live,
-		fact{name: "not yet reported", value: fmt.Sprintf("%s, the oldest for %s", term.Count(st.Sync.BacklogRows, "row"), term.Age(seconds(st.Sync.LagSeconds)))},
+		fact{name: "not yet reported", value: backlog},
 		fact{name: "refused by Postgres", value: term.Count(st.Sync.RejectedRows, "row"), color: some(st.Sync.RejectedRows, term.Warn)})
 }
 

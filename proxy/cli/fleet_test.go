@@ -8,6 +8,7 @@ import (
 
 	"postern/configs"
 	"postern/proxy/cli/term"
+	"postern/proxy/findings"
 	"postern/proxy/fleet"
 	"postern/sync/pgstore"
 )
@@ -54,6 +55,27 @@ func TestWhatOthersSayCannotSteerTheTerminal(t *testing.T) {
 	}
 	if strings.ContainsAny(b.String(), "\x1b\u202e") || !strings.Contains(b.String(), "a=1 b=?[2J") {
 		t.Errorf("%q", b)
+	}
+}
+
+func TestANameThatMeansTwoURLs(t *testing.T) {
+	status := 503
+	of := func(name, url string) fleet.Analysis {
+		return fleet.Analysis{EndpointURL: url, Analysis: findings.Analysis{
+			Endpoint: name, DeadCount: 2, PrimaryError: "http_503", PrimaryStatusCode: &status,
+			Findings: []findings.Finding{{Pattern: findings.Cluster, Count: 2, Message: "Many.", Action: "Wait."}},
+		}}
+	}
+	s, b := terminal()
+	s.out.Color = false
+	err := s.analysis(analyses([]fleet.Analysis{of("partner", "https://eu.example/pb"), of("partner", "https://us.example/pb"), of("one", "https://one.example/pb")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"partner (https://eu.example/pb)", "partner (https://us.example/pb)", "\none ", "503", "one: cluster\n  Many.\n  -> Wait."} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ type syncMigrateCmd struct {
 
 // Help is shown under the command's usage.
 func (syncMigrateCmd) Help() string {
-	return "Every Postern does this by itself when it starts, if its role may. Run it with the schema's owner where that role may not, once per upgrade, before the first new instance.\n\nExample:\n\n    postern sync migrate --dsn postgres://owner@db.example/postern\n    postern sync migrate --print | psql service=postern"
+	return "Every Postern does this by itself when it starts, if its role may. Run it with the schema's owner where that role may not, once per upgrade, before the first new instance. Before --down stop the instances: one that starts makes everything again.\n\nExample:\n\n    postern sync migrate --dsn postgres://owner@db.example/postern\n    postern sync migrate --print | psql service=postern"
 }
 
 // Validate is called by kong.

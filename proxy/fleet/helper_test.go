@@ -13,8 +13,11 @@ import (
 
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
-// now is when the tests' events happen: now, so that they fall into the windows.
+// now is when a test's events happen: now, so that they fall into the windows.
 var now = time.Now().UTC().Truncate(time.Second)
+
+// startNow takes the time anew: a test binary may run for minutes.
+func startNow() { now = time.Now().UTC().Truncate(time.Second) }
 
 // crowd is a made-up fleet on a schema of its own.
 type crowd struct {
@@ -26,6 +29,7 @@ type crowd struct {
 
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
+	startNow()
 	db := pgtest.New(t)
 	c := &crowd{t: t, db: db, fleet: fleet.New(open(t, db, ""))}
 	if err := c.instance(1).Migrate(t.Context()); err != nil {

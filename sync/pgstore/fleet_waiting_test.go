@@ -23,11 +23,12 @@ func waitingSince(id, url string, accepted, due time.Duration, attempts ...time.
 	return rows
 }
 
-// summary is who waits, and how many.
+// summary is who waits, how many, and since how many minutes before now.
 func summary(list []pgstore.Waiting) string {
 	var out []string
+	since := time.Since(now).Seconds()
 	for _, w := range list {
-		out = append(out, fmt.Sprintf("%s %s %d %.0fm", strings.TrimPrefix(w.EndpointURL, "https://"), w.EventID, w.Events, w.AgeSeconds/60))
+		out = append(out, fmt.Sprintf("%s %s %d %.0fm", strings.TrimPrefix(w.EndpointURL, "https://"), w.EventID, w.Events, (w.AgeSeconds-since)/60))
 	}
 	return strings.Join(out, ", ")
 }
@@ -89,7 +90,7 @@ func TestFleetStuck(t *testing.T) {
 	db.Exec(`UPDATE webhook_queue SET created_at = now() - interval '30 hours' WHERE event_id IN ('done', 'dead')`)
 	// A row without any attempt in the history, and without a time for the next one: what is known is when it was accepted.
 	db.Exec(`INSERT INTO webhook_queue (endpoint_id, endpoint_url, endpoint_name, status, attempt_count, max_attempts, created_at, event_id, instance_id, version)
-		VALUES (1, 'https://bare.example', 'bare', 'failed', 2, 5, now() - interval '5 hours', 'bare', '` + instanceB + `', 3)`)
+		VALUES (1, 'https://bare.example', 'bare', 'failed', 2, 5, '` + now.Add(-5*h).Format(time.RFC3339) + `', 'bare', '` + instanceB + `', 3)`)
 	w := pgstore.Windows{
 		Default: pgstore.Window{Longest: 4 * h, Attempts: 5, Step: 2 * h},
 		ByURL:   map[string]pgstore.Window{"https://patient.example": {Longest: 48 * h, Attempts: 9, Step: h}},
