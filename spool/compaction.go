@@ -19,8 +19,9 @@ import (
 // few are left, and the last few and the exchange of the files are all that the committer stops for.
 
 const (
-	// compactMin is the size below which a file is not worth the trouble.
-	compactMin = 16 * mib
+	// compactMin is the size below which a file is not worth the trouble; compactMinQuiet holds once nothing is written.
+	compactMin      = 16 * mib
+	compactMinQuiet = 4 * mib
 	// compactQuiet is how long nothing must have been written for a file to be copied for the sake of a fifth.
 	compactQuiet = 2 * time.Second
 	// compactAgain is the wait after a copy that failed.
@@ -86,11 +87,12 @@ func (s *Spool) considerCompaction(now time.Time) {
 	}
 	file, used := s.store.allocated, s.store.space.used()
 	room := used + s.room.reserve // about what the copy will have
-	most := file / 3
+	least, most := int64(compactMin), file/3
 	if now.Sub(c.lastWrite) >= compactQuiet {
-		most = file / 5 * 4
+		// A copy that was made while a backlog drained still has the holes of the rest: nobody is in the way of another.
+		least, most = compactMinQuiet, file/5*4
 	}
-	if file < compactMin || room > most {
+	if file < least || room > most {
 		return
 	}
 	free, err := disk.FreeBytes(s.dir.path)

@@ -57,6 +57,13 @@ func TestTwoInstancesOneFleet(t *testing.T) {
 		}
 		p.accept("POST", "/to/bad", "x")
 	}
+	for _, p := range []*postern{one, two} {
+		p.eventually(20*time.Second, "sync to work", func() bool {
+			var s struct{ Sync struct{ Connected bool } }
+			p.api("GET", "status", "", &s)
+			return s.Sync.Connected
+		})
+	}
 	one.eventually(20*time.Second, "all rows to arrive", func() bool {
 		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == 42
 	})
