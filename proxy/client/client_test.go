@@ -89,6 +89,7 @@ func TestRefusals(t *testing.T) {
 		want             string
 	}{
 		{"a problem", "application/problem+json", `{"title":"Not found","detail":"no such event"}`, 404, "Not found: no such event (status 404)"},
+		{"a problem with its type", "application/problem+json", `{"type":"urn:x:y","title":"T","detail":"d"}`, 403, "T: d (status 403)"},
 		{"a problem without detail", "application/problem+json", `{"title":"Stopping"}`, 503, "Stopping (status 503)"},
 		{"a page of somebody else", "text/html", `<b>secret</b>`, 502, "Bad Gateway (status 502)"},
 		{"a redirect, not followed", "text/html", ``, 302, "Found (status 302)"},
@@ -105,6 +106,9 @@ func TestRefusals(t *testing.T) {
 			refused, ok := errors.AsType[*RefusedError](err)
 			if !ok || refused.Status != c.status || err.Error() != c.want {
 				t.Errorf("got %v, want %s", err, c.want)
+			}
+			if ok && (refused.Type == "urn:x:y") != strings.Contains(c.body, "urn:x:y") {
+				t.Errorf("type %q of %s", refused.Type, c.body)
 			}
 		})
 	}

@@ -42,6 +42,8 @@ func (e *ArgumentError) Unwrap() error { return e.err }
 // RefusedError is an answer other than 2xx, as RFC 9457 describes it.
 type RefusedError struct {
 	Status int
+	// Type is the stable URI of its kind, such as urn:postern:problem:token; empty where the answer has none.
+	Type   string
 	Title  string
 	Detail string
 }
@@ -62,9 +64,9 @@ func (e *RefusedError) Error() string {
 func refusal(a answer) error {
 	e := &RefusedError{Status: a.status}
 	if strings.HasPrefix(a.header.Get("Content-Type"), "application/problem+json") {
-		var problem struct{ Title, Detail string }
+		var problem struct{ Type, Title, Detail string }
 		if json.Unmarshal(a.body, &problem) == nil {
-			e.Title, e.Detail = problem.Title, problem.Detail
+			e.Type, e.Title, e.Detail = problem.Type, problem.Title, problem.Detail
 		}
 	}
 	return e

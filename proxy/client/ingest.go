@@ -9,7 +9,6 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -99,8 +98,8 @@ func (i *Ingest) request(ctx context.Context, m Message) (*http.Request, error) 
 		return nil, fmt.Errorf("the method is not a valid HTTP token")
 	}
 	for _, h := range m.Headers {
-		if strings.EqualFold(h.Name, "Host") {
-			return nil, errors.New("the Host header is always the target's; leave it out")
+		if err := checkHeader(h); err != nil {
+			return nil, err
 		}
 		r.Header.Add(h.Name, h.Value)
 	}

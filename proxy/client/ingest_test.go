@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -94,10 +95,22 @@ func TestSendRefusesWhatCannotBeSent(t *testing.T) {
 		{Message{Method: "GET", To: "a", Suffix: "x"}, "must begin with"},
 		{Message{Method: "GET", To: "a", Suffix: "/\r\nX: 1"}, "percent-encode"},
 		{Message{Method: "G T", To: "a"}, "method"},
-		{Message{Method: "GET", To: "a", Headers: []Header{{"host", "x"}}}, "Host"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"host", "x"}}}, "Host is always the target's"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"content-length", "5"}}}, "Content-Length always fits"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"transfer-encoding", "chunked"}}}, "Transfer-Encoding belongs"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"Connection", "close"}}}, "Connection belongs"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"TE", "trailers"}}}, "Te belongs"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"Expect", "100-continue"}}}, "Expect belongs"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"Proxy-Authorization", "SEC1"}}}, "Proxy-Authorization belongs"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"X-Forwarded-For", "SEC1"}}}, "X-Forwarded-For belongs"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"X-A", "SEC1\r\nX-B: 1"}}}, "value of the header X-A has a control character"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"X-A", "SEC1\x00"}}}, "value of the header X-A has a control character"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"Authorization SEC1", "x"}}}, "header's name is not valid"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"", "x"}}}, "header's name is not valid"},
+		{Message{Method: "GET", To: "a", Headers: []Header{{"Größe", "x"}}}, "header's name is not valid"},
 	} {
 		_, err := i.Send(t.Context(), c.m)
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SEC1") || strings.Contains(err.Error(), "no Postern") {
+		if _, ok := errors.AsType[*ArgumentError](err); !ok || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "SEC1") || strings.Contains(err.Error(), "no Postern") {
 			t.Errorf("%+v: %v, want %q", c.m, err, c.want)
 		}
 	}

@@ -227,6 +227,9 @@ type BulkResult struct {
 	// Started tells that a paced replay runs in the background, under ID.
 	Started bool   `json:"started"`
 	ID      string `json:"id"`
+	// Since and Until are between which moments a dry run counted, as RFC 3339 times; Since may be empty.
+	Since string `json:"since"`
+	Until string `json:"until"`
 }
 
 // PacedReplay is a replay with a rate, under way or ended.
