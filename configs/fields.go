@@ -65,7 +65,7 @@ func (c *Config) spoolFields() section {
 	return section{
 		{name: "dir", restart: true, kind: plain(&s.Dir, filePath),
 			doc: "The spool's directory, relative to the working directory."},
-		{name: "max_bytes", restart: true, kind: size(&s.MaxBytes, 2*mib),
+		{name: "max_bytes", restart: true, kind: size(&s.MaxBytes, mib),
 			doc: "Bound of the disk space; beyond it ingest answers 503."},
 		{name: "max_event_bytes", restart: true, kind: size(&s.MaxEventBytes, 1),
 			doc: "Largest body; beyond it 413. Where it is not set it shrinks with a small max_bytes."},

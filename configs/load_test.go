@@ -235,6 +235,10 @@ func TestBoundsShrinkWithTheSpool(t *testing.T) {
 	if c.Spool.MaxEventBytes != mib/2 || c.Spool.HistoryMaxBytes != mib/4 || c.Sync.MaxBacklogBytes != mib/16*3 {
 		t.Errorf("event %d, history %d, backlog %d", c.Spool.MaxEventBytes, c.Spool.HistoryMaxBytes, c.Sync.MaxBacklogBytes)
 	}
+	c = mustLoad(t, "spool: { max_bytes: 1MiB }", nil)
+	if c.Spool.MaxEventBytes != mib/4 || c.Spool.HistoryMaxBytes != mib/8 || c.Sync.MaxBacklogBytes != mib/32*3 {
+		t.Errorf("the smallest spool: event %d, history %d, backlog %d", c.Spool.MaxEventBytes, c.Spool.HistoryMaxBytes, c.Sync.MaxBacklogBytes)
+	}
 	c = mustLoad(t, "spool: { max_bytes: 100GiB }", nil)
 	if c.Spool.MaxEventBytes != mib || c.Spool.HistoryMaxBytes != 64*mib || c.Sync.MaxBacklogBytes != 48*mib {
 		t.Errorf("a large spool raised a bound: %+v", c.Spool)

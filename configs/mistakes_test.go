@@ -97,7 +97,7 @@ func TestMistakesInValues(t *testing.T) {
 		{"size with a fraction", "spool: { max_bytes: 1.5GiB }\n", []string{"1:21: spool.max_bytes: …whole number"}},
 		{"size beyond counting", "spool: { max_bytes: 99999999TiB }\n", []string{"1:21: spool.max_bytes: …more bytes than can be counted"}},
 		{"negative size", "spool: { max_bytes: -1 }\n", []string{"1:21: spool.max_bytes: …is not a size"}},
-		{"spool too small", "spool: { max_bytes: 1MiB }\n", []string{"1:21: spool.max_bytes: …too small; write 2MiB or more"}},
+		{"spool too small", "spool: { max_bytes: 1000KiB }\n", []string{"1:21: spool.max_bytes: …too small; write 1MiB or more"}},
 		{"events too large", "spool: { max_bytes: 4MiB, max_event_bytes: 2MiB }\n", []string{"1:44: spool.max_event_bytes: 2MiB is too large…write 1MiB or less"}},
 		{"history too large", "spool: { max_bytes: 64MiB, history_max_bytes: 32MiB }\n", []string{"1:47: spool.history_max_bytes: 32MiB is more than an eighth…write 8MiB or less"}},
 		{"backlog over history", "spool: { history_max_bytes: 1MiB }\nsync: { max_backlog_bytes: 2MiB }\n", []string{"2:28: sync.max_backlog_bytes: 2MiB is more than…write 1MiB or less"}},

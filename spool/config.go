@@ -59,7 +59,7 @@ type Committed struct {
 const (
 	mib = 1 << 20
 	// minBytes leaves room for the reserve, the buckets and a few events.
-	minBytes = 2 * mib
+	minBytes = mib
 )
 
 // Defaults returns the contract's values, without Dir.

@@ -15,6 +15,8 @@ import (
 const (
 	minReserve = 64 * pageSize
 	maxReserve = 4 * mib
+	// smallShare of max_bytes is the reserve at most: the smallest spools must have room for a few events beside it.
+	smallShare = 4
 	// compactShare of max_bytes is kept for the copy that makes the file short again after it was full.
 	compactShare = 16
 	// fullRetry is how often a disk that was full is asked again.
@@ -49,7 +51,7 @@ type room struct {
 }
 
 func newRoom(st *store, cfg Config, free uint64) *room {
-	reserve := min(max(cfg.MaxBytes/256, minReserve), maxReserve)
+	reserve := min(max(cfg.MaxBytes/256, minReserve), maxReserve, cfg.MaxBytes/smallShare)
 	// On a small disk a reserve made for a big spool would leave nothing for events.
 	onDisk := st.allocated + int64(min(free, 1<<60))
 	reserve = min(reserve, max(onDisk/8, minReserve/2))

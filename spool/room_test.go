@@ -88,11 +88,20 @@ func (r *rig) until(what string, ok func(Stats) bool) {
 // TestFillAndDrain fills a spool again and again with events of different sizes: it takes about as much each time, never
 // grows beyond its bound, records every result, and loses nothing.
 func TestFillAndDrain(t *testing.T) {
-	for _, size := range []int{100, 3000, 20_000, 200_000} {
-		t.Run(fmt.Sprint(size), func(t *testing.T) {
+	tests := []struct {
+		maxBytes int64
+		size     int
+		least    int64 // percent of maxBytes that can be used
+	}{
+		{4 * mib, 100, 40}, {4 * mib, 3000, 40}, {4 * mib, 20_000, 40}, {4 * mib, 200_000, 40}, {2 * mib, 500_000, 20},
+		{mib, 100, 20}, {mib, 3000, 30}, {mib, 20_000, 30}, {mib, 200_000, 20},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("%d in %d MiB", tt.size, tt.maxBytes/mib), func(t *testing.T) {
+			size := tt.size
 			r := newRig(t, func(c *Config) {
-				c.MaxBytes = 4 * mib
-				c.MaxEventBytes = mib
+				c.MaxBytes = tt.maxBytes
+				c.MaxEventBytes = tt.maxBytes / 4
 				c.MaxEndpointShare = 1
 			})
 			r.store.cur.db.NoSync = true
@@ -116,7 +125,7 @@ func TestFillAndDrain(t *testing.T) {
 				}
 				r.until("empty again", func(st Stats) bool { return !st.Full })
 			}
-			if used := int64(first) * int64(size+300); used < r.cfg.MaxBytes*2/5 {
+			if used := int64(first) * int64(size+300); used < r.cfg.MaxBytes*tt.least/100 {
 				t.Errorf("only %d bytes fit into %d", used, r.cfg.MaxBytes)
 			}
 		})
