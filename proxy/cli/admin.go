@@ -24,19 +24,8 @@ type jsonFlag struct {
 // open prepares the client. Without an address it looks where the configuration that was named says; a configuration
 // that merely lies in the working directory is not read, since most calls come from elsewhere.
 func (f adminFlags) open(s *session) (*client.Admin, error) {
-	cfg := client.Config{Address: f.Admin, TokenFile: f.TokenFile, UserAgent: s.agent()}
-	if cfg.Address == "" {
-		running, err := s.listeners(f.Config)
-		if err != nil {
-			return nil, err
-		}
-		cfg = fill(cfg, running.Admin)
-	}
-	admin, err := client.NewAdmin(cfg)
-	if err != nil {
-		return nil, &exitError{code: exitUsage, err: err}
-	}
-	return admin, nil
+	place := whereabouts{address: f.Admin, tokenFile: f.TokenFile, config: f.Config}
+	return connect(s, place, func(_, admin configs.Listener) configs.Listener { return admin }, client.NewAdmin)
 }
 
 func (s *session) agent() string { return "Postern/" + Version }
@@ -58,24 +47,4 @@ func (s *session) encode(v any) error {
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
-}
-
-// listeners tells where the Postern of the named configuration listens; without one, and without the variables that
-// `run` reads too, the addresses are empty.
-func (s *session) listeners(file string) (*configs.Config, error) {
-	listen, _ := s.Env("POSTERN_LISTEN")
-	admin, _ := s.Env("POSTERN_ADMIN_LISTEN")
-	if file == "" {
-		return &configs.Config{Listen: configs.Listener{Address: listen}, Admin: configs.Listener{Address: admin}}, nil
-	}
-	return s.loadConfig(configs.Options{Path: file, Listen: listen, AdminListen: admin, Getenv: s.Env})
-}
-
-// fill takes what the flags left open from a listener.
-func fill(cfg client.Config, l configs.Listener) client.Config {
-	cfg.Address = l.Address
-	if cfg.TokenFile == "" {
-		cfg.TokenFile = l.TokenFile
-	}
-	return cfg
 }

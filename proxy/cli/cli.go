@@ -42,6 +42,8 @@ const (
 type session struct {
 	Process
 	out, err *term.Writer
+	// atDefault tells that nobody said where Postern is.
+	atDefault bool
 }
 
 // Main runs one command and returns the process's exit code.
@@ -76,6 +78,6 @@ func (s *session) finish(err error) int {
 		fmt.Fprintf(s.err, "postern: %s\nRun `%s --help` for its usage.\n", text, command)
 		return code
 	}
-	fmt.Fprintf(s.err, "postern: %s\n", term.CleanText(explain(err)))
+	fmt.Fprintf(s.err, "postern: %s\n", term.CleanText(s.explain(err)))
 	return code
 }

@@ -56,15 +56,25 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// typeToken is the kind of refusal that a token helps against. Others with 401 or 403, such as a target that is not
+// allowed, say themselves what to do.
+const typeToken = "urn:postern:problem:token"
+
 // explain adds the next step where the error alone does not name it.
-func explain(err error) string {
+func (s *session) explain(err error) string {
 	text := err.Error()
-	refused, ok := errors.AsType[*client.RefusedError](err)
-	if ok && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
-		return text + "\nIf that listener has a token_file, name a readable copy of it with --token-file."
+	if refused, ok := errors.AsType[*client.RefusedError](err); ok {
+		asked := refused.Type == typeToken || refused.Type == "" && refused.Status == http.StatusUnauthorized
+		if asked {
+			text += "\nIf that listener has a token_file, name a readable copy of it with --token-file."
+		}
+		return text
 	}
-	if _, ok := asUnreachable(err); ok && !strings.Contains(text, "\n") {
-		return text + "\nStart one with `postern run`, or point elsewhere with --admin ADDRESS (POSTERN_ADMIN)."
+	if _, ok := asUnreachable(err); ok {
+		if !strings.Contains(text, "\n") {
+			text += "\nStart one with `postern run`, or point elsewhere with --admin ADDRESS (POSTERN_ADMIN)."
+		}
+		text += s.forgotten()
 	}
 	return text
 }

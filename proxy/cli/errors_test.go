@@ -40,15 +40,20 @@ func TestExplain(t *testing.T) {
 		want string
 	}{
 		{&client.RefusedError{Status: 401, Title: "No token"}, "--token-file"},
-		{&client.RefusedError{Status: 403, Title: "Foreign"}, "--token-file"},
+		{&client.RefusedError{Status: 401, Type: "urn:postern:problem:token", Title: "No token"}, "--token-file"},
 		{&client.UnreachableError{Address: "unix:/x", Reason: "there is no such socket"}, "no Postern answers at unix:/x: there is no such socket\nStart one with `postern run`, or point elsewhere with --admin ADDRESS (POSTERN_ADMIN)."},
 		{fmt.Errorf("%w\nuse --ingest", &client.UnreachableError{Address: "a", Reason: "r"}), "no Postern answers at a: r\nuse --ingest"},
 	} {
-		if got := explain(c.err); !strings.Contains(got, c.want) {
+		if got := (&session{}).explain(c.err); !strings.Contains(got, c.want) {
 			t.Errorf("got %q, want %q in it", got, c.want)
 		}
 	}
-	if got := explain(fmt.Errorf("%w\nuse --ingest", &client.UnreachableError{})); strings.Contains(got, "--admin") {
+	for _, kind := range []string{"", "urn:postern:problem:forbidden-target", "urn:postern:problem:foreign-page"} {
+		if got := (&session{}).explain(&client.RefusedError{Status: 403, Type: kind, Title: "No"}); strings.Contains(got, "token") {
+			t.Errorf("a token is named where none helps: %q", got)
+		}
+	}
+	if got := (&session{}).explain(fmt.Errorf("%w\nuse --ingest", &client.UnreachableError{})); strings.Contains(got, "--admin") {
 		t.Errorf("two next steps: %q", got)
 	}
 }

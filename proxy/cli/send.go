@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"postern/configs"
 	"postern/proxy/cli/term"
 	"postern/proxy/client"
 )
@@ -62,19 +63,8 @@ func (c *sendCmd) Run(s *session) error {
 }
 
 func (c *sendCmd) open(s *session) (*client.Ingest, error) {
-	cfg := client.Config{Address: c.Ingest, TokenFile: c.TokenFile, UserAgent: s.agent()}
-	if cfg.Address == "" {
-		running, err := s.listeners(c.Config)
-		if err != nil {
-			return nil, err
-		}
-		cfg = fill(cfg, running.Listen)
-	}
-	ingest, err := client.NewIngest(cfg)
-	if err != nil {
-		return nil, &exitError{code: exitUsage, err: err}
-	}
-	return ingest, nil
+	place := whereabouts{address: c.Ingest, tokenFile: c.TokenFile, config: c.Config}
+	return connect(s, place, func(ingest, _ configs.Listener) configs.Listener { return ingest }, client.NewIngest)
 }
 
 // message reads the arguments; what is wrong with them is wrong usage.
