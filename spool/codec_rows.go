@@ -54,6 +54,7 @@ type counters struct {
 	idemBytes      int64
 	setAside       int64
 	salvageLost    int64
+	lastSeen       time.Time // the latest wall-clock time; absent from the records of the first versions
 }
 
 func (c *counters) fields() []*int64 {
@@ -68,6 +69,7 @@ func encodeCounters(c *counters) []byte {
 	for _, n := range c.fields() {
 		e.Int(*n)
 	}
+	e.Time(c.lastSeen)
 	return e.Record()
 }
 
@@ -83,6 +85,9 @@ func decodeCounters(rec []byte) (counters, error) {
 	c.nextOutbox = d.Uint()
 	for _, n := range c.fields() {
 		*n = d.Int()
+	}
+	if d.More() {
+		c.lastSeen = d.Time()
 	}
 	return c, d.Err()
 }

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"postern/spool/internal/layout"
 )
 
 // TestFreshLeases: what is due at once comes leased with its commit, what is delayed comes as a hint.
@@ -132,5 +134,55 @@ func TestLeaseLimits(t *testing.T) {
 	}
 	if leases, next, err := r.Lease("unknown", r.now(), 5, 1); len(leases) != 0 || !next.IsZero() || err != nil {
 		t.Errorf("an unknown endpoint: %v, %v, %v", leases, next, err)
+	}
+}
+
+// TestClockSetBack: the latest time that was seen survives a restart with a clock that was set back, and a kill of the
+// clock's own memory; who leases by it is given what the last run planned.
+func TestClockSetBack(t *testing.T) {
+	now := time.Now().Truncate(time.Microsecond)
+	r := newRig(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	if !r.LastSeen().IsZero() {
+		t.Errorf("a new spool has seen %v", r.LastSeen())
+	}
+	ev := event("a", endpointA, "x")
+	ev.AcceptedAt, ev.NotBefore = now, now.Add(time.Minute)
+	r.append(ev)
+	start := now
+	now = now.Add(2 * time.Minute)
+	r.append(event("b", "https://b.example", "x"))
+	now = start.Add(-time.Hour)
+	r.reopen()
+	if seen := r.LastSeen(); !seen.Equal(start.Add(2 * time.Minute)) {
+		t.Errorf("seen %v, want two minutes after %v", seen, start)
+	}
+	leases, _, err := r.Lease(endpointA, now, 1, mib)
+	if err != nil || len(leases) != 0 {
+		t.Errorf("by the clock that was set back: %v, %v", leases, err)
+	}
+	later := r.LastSeen().Add(time.Second)
+	leases, _, err = r.Lease(endpointA, later, 1, mib)
+	if err != nil || len(leases) != 1 {
+		t.Fatalf("by the latest time: %v, %v", leases, err)
+	}
+	r.finish(leases[0], delivered(leases[0]))
+	r.reopen()
+	if !r.LastSeen().Equal(later) {
+		t.Errorf("seen %v, want the time of the last lease, %v", r.LastSeen(), later)
+	}
+}
+
+// TestCountersOfTheFirstVersions: a record without the time reads as one that has seen none.
+func TestCountersOfTheFirstVersions(t *testing.T) {
+	c := counters{nextSeq: 7, nextEndpoint: 2, nextOutbox: 3, salvageLost: 4}
+	e := layout.NewEncoder(nil, layout.KindCounters)
+	e.Uint(c.nextSeq)
+	e.Uint(uint64(c.nextEndpoint))
+	e.Uint(c.nextOutbox)
+	for _, n := range c.fields() {
+		e.Int(*n)
+	}
+	if got, err := decodeCounters(e.Record()); err != nil || got != c {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -58,7 +58,7 @@ func (r *rebuilder) begin(tx *bolt.Tx) error {
 	if old, err := decodeCounters(meta.Get(layout.KeyCounters)); err == nil {
 		r.counters = counters{
 			nextSeq: old.nextSeq, nextEndpoint: old.nextEndpoint, nextOutbox: old.nextOutbox,
-			historyDropped: old.historyDropped, setAside: old.setAside, salvageLost: old.salvageLost,
+			historyDropped: old.historyDropped, setAside: old.setAside, salvageLost: old.salvageLost, lastSeen: old.lastSeen,
 		}
 	}
 	if _, err := layout.Fields(layout.KindInstance, meta.Get(layout.KeyInstance)); err != nil {

@@ -43,8 +43,9 @@ type Spool struct {
 	sorted   []string    // the names of rows; nil after one came or went
 	total    endpointRow // the sums of rows: there may be many thousands
 	minutes  minuteRing
-	oldest   uint64 // no event before this sequence number is pending
-	replays  uint64 // how often oldest may have been set back
+	latest   time.Time // that Lease was asked with
+	oldest   uint64    // no event before this sequence number is pending
+	replays  uint64    // how often oldest may have been set back
 	full     bool
 	writable bool
 	closed   bool

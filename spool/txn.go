@@ -131,6 +131,7 @@ func (t *txn) flush() error {
 	if t.minute != (HourStats{}) {
 		t.putMinute()
 	}
+	t.noteTime()
 	t.put(layout.Meta, layout.KeyCounters, encodeCounters(&t.counters))
 	return t.err
 }

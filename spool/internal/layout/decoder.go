@@ -24,6 +24,9 @@ func (d *Decoder) Err() error {
 	return nil
 }
 
+// More tells that fields are left: those that a later version added to the end of a record.
+func (d *Decoder) More() bool { return d.s != "" }
+
 func (d *Decoder) fail() { d.bad, d.s = true, "" }
 
 // Uint reads what Encoder.Uint added.
