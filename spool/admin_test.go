@@ -304,3 +304,49 @@ func TestOutboxTellsTheStory(t *testing.T) {
 		t.Errorf("%d rows are left", n)
 	}
 }
+
+// TestOutboxBodies: the acceptance's row has the body, outlives the delivery, and stays within the bounds of the outbox.
+func TestOutboxBodies(t *testing.T) {
+	for _, bodies := range []bool{false, true} {
+		t.Run(fmt.Sprint(bodies), func(t *testing.T) {
+			r := newRig(t, func(c *Config) { c.Outbox, c.OutboxBodies, c.OutboxMaxBytes, c.MaxEventBytes = true, bodies, mib, mib })
+			r.append(event("a", endpointA, "the body"))
+			l := r.lease(endpointA, 1)[0]
+			r.finish(l, delivered(l))
+			r.append(event("empty", endpointA, ""))
+			r.append(event("too big", endpointA, strings.Repeat("x", mib)))
+			r.reopen()
+			rows, err := r.Outbox(10)
+			r.must(err)
+			for i, row := range rows {
+				want := ""
+				if i == 0 && bodies {
+					want = "the body"
+				}
+				if string(row.Body) != want {
+					t.Errorf("row %d of %s has %d bytes of body, want %q", i, row.EventID, len(row.Body), want)
+				}
+			}
+			if len(rows) != 4 {
+				t.Errorf("%d rows", len(rows))
+			}
+		})
+	}
+	r := newRig(t, func(c *Config) { c.Outbox, c.OutboxBodies, c.MaxBytes = true, true, 128*mib })
+	r.store.cur.db.NoSync = true
+	for i := range 100 {
+		r.append(event(fmt.Sprint(i), endpointA, strings.Repeat("x", 300_000)))
+	}
+	if st := r.Stats(); st.HistoryBytes > 16*mib || st.HistoryDropped == 0 {
+		t.Errorf("stats %+v", st)
+	}
+	held := 0
+	rows, err := r.Outbox(1000)
+	r.must(err)
+	for _, row := range rows {
+		held += len(row.Body)
+	}
+	if held == 0 || held > outboxReadBytes+mib {
+		t.Errorf("%d rows with %d bytes at once", len(rows), held)
+	}
+}

@@ -134,4 +134,6 @@ type OutboxRow struct {
 	NextAttempt time.Time
 	DeliveredAt time.Time
 	DeadReason  string
+	// Body is the event's, in the row of its acceptance alone, and only with Config.OutboxBodies.
+	Body []byte
 }

@@ -19,7 +19,8 @@ type appendOp struct {
 	rec         []byte
 	fingerprint []byte // only where the event can be a duplicate
 	stage       atomic.Uint32
-	tries       int // how often history was dropped to make room for it
+	tries       int    // how often history was dropped to make room for it
+	outboxBody  []byte // what goes along into the outbox; nil: nothing
 
 	result AppendResult
 	err    error
@@ -50,6 +51,9 @@ func (s *Spool) Append(ctx context.Context, ev *Event) (AppendResult, error) {
 	op := &appendOp{ev: ev, rec: encodeEvent(ev)}
 	if ev.ExplicitID || ev.IdempotencyKey != "" {
 		op.fingerprint = fingerprint(ev)
+	}
+	if s.cfg.outboxTakes(ev.Body) {
+		op.outboxBody = ev.Body
 	}
 	done, err := s.queue.add(op)
 	if err != nil {
@@ -97,7 +101,7 @@ func (s *Spool) checkEvent(ev *Event) error {
 // maxEndpointName is far above any host name and far below what bbolt takes as a key.
 const maxEndpointName = 4096
 
-func (op *appendOp) size() int     { return len(op.rec) + eventOverhead }
+func (op *appendOp) size() int     { return len(op.rec) + eventOverhead + len(op.outboxBody) }
 func (op *appendOp) lasting() bool { return false }
 
 func (op *appendOp) settle(err error) {
@@ -134,7 +138,7 @@ func (t *txn) admit(op *appendOp) error {
 	if limit := t.s.cfg.endpointLimit(); used+size > limit {
 		return fmt.Errorf("%w: %d of %d bytes are used", ErrEndpointFull, used, limit)
 	}
-	return t.room.take(size)
+	return t.room.take(size + int64(len(op.outboxBody)))
 }
 
 func (op *appendOp) store(t *txn) {
@@ -150,7 +154,7 @@ func (op *appendOp) store(t *txn) {
 	t.put(layout.IDs, layout.PackID(ev.ID), key)
 	t.putDeadline(ev, p.Since)
 	t.remember(op)
-	t.outbox(ev, &p, OutboxRow{State: StatePending, NextAttempt: p.NextAttempt})
+	t.outbox(ev, &p, OutboxRow{State: StatePending, NextAttempt: p.NextAttempt, Body: op.outboxBody})
 	op.result = AppendResult{ID: ev.ID, Endpoint: ev.Endpoint, State: StatePending}
 	if t.s.cfg.Committed == nil {
 		return

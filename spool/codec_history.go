@@ -127,7 +127,7 @@ func decodeSummary(seq uint64, rec []byte) (*summary, error) {
 }
 
 func encodeOutboxRow(r *OutboxRow) []byte {
-	e := layout.NewEncoder(make([]byte, 0, 128), layout.KindOutbox)
+	e := layout.NewEncoder(make([]byte, 0, 128+len(r.Body)), layout.KindOutbox)
 	e.Bytes(layout.PackID(r.EventID))
 	e.Uint(r.Version)
 	e.String(r.Endpoint)
@@ -145,6 +145,9 @@ func encodeOutboxRow(r *OutboxRow) []byte {
 		attempts = []Attempt{*r.Attempt}
 	}
 	putHistory(&e, attempts)
+	if r.Body != nil {
+		e.Bytes(r.Body)
+	}
 	return e.Record()
 }
 
@@ -171,6 +174,9 @@ func decodeOutboxRow(index uint64, rec []byte) (OutboxRow, error) {
 	r.DeadReason = d.String()
 	if history := getHistory(d); len(history) > 0 {
 		r.Attempt = &history[0]
+	}
+	if d.More() {
+		r.Body = d.Bytes()
 	}
 	if err := d.Err(); err != nil || !ok {
 		return OutboxRow{}, fmt.Errorf("outbox row %d: %w", index, layout.ErrCorrupt)

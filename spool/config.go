@@ -25,6 +25,9 @@ type Config struct {
 	DeliveredRetention, DeadLetterRetention time.Duration
 	// Outbox makes the spool keep a row of everything that happens, for a central store.
 	Outbox bool
+	// OutboxBodies puts the body into the row of an event's acceptance, since a delivery removes it from everywhere else. A
+	// body that the outbox could never hold is left out.
+	OutboxBodies bool
 	// Logger gets the few things that an operator must know. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.

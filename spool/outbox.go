@@ -25,6 +25,11 @@ func (t *txn) outbox(ev *Event, p *progress, row OutboxRow) {
 	t.put(layout.Outbox, key, rec)
 }
 
+// outboxTakes tells whether a body goes along with the row of its event's acceptance.
+func (c Config) outboxTakes(body []byte) bool {
+	return c.Outbox && c.OutboxBodies && len(body) > 0 && int64(len(body)) < c.outboxLimit()/2
+}
+
 // lastVersion is that of a deletion whose event's versions are forgotten: nothing comes after it.
 const lastVersion = 1 << 62
 
@@ -49,15 +54,20 @@ func shownTarget(ev *Event) string {
 	return path
 }
 
-// Outbox returns up to max of the oldest rows, in the order in which they were committed. A row that cannot be decoded
+// outboxReadBytes bounds what one Outbox call holds in memory where rows have bodies.
+const outboxReadBytes = 8 * mib
+
+// Outbox returns up to max of the oldest rows, in the order in which they were committed, and fewer where their bodies are
+// big. A row that cannot be decoded
 // is left out; the next OutboxDone removes it.
 func (s *Spool) Outbox(max int) ([]OutboxRow, error) {
 	var rows []OutboxRow
 	err := s.store.view(func(tx *bolt.Tx) error {
 		c := tx.Bucket(layout.Outbox.Name()).Cursor()
-		for k, v := c.First(); k != nil && len(rows) < max; k, v = c.Next() {
+		bytes := 0
+		for k, v := c.First(); k != nil && len(rows) < max && (len(rows) == 0 || bytes < outboxReadBytes); k, v = c.Next() {
 			index, ok := layout.Seq(k)
-			if !ok {
+			if bytes += len(v); !ok {
 				continue
 			}
 			if row, err := decodeOutboxRow(index, v); err == nil {

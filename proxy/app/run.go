@@ -95,7 +95,7 @@ func (a *app) spoolConfig() spool.Config {
 		Dir: s.Dir, MaxBytes: s.MaxBytes, MaxEventBytes: s.MaxEventBytes, HistoryMaxBytes: s.HistoryMaxBytes,
 		OutboxMaxBytes: a.cfg.Sync.MaxBacklogBytes, MaxEndpointShare: s.MaxEndpointShare, DedupeWindow: s.DedupeWindow,
 		DeliveredRetention: s.DeliveredRetention, DeadLetterRetention: s.DeadLetterRetention,
-		Outbox: a.cfg.Sync.DSN != "", Logger: a.log, ObserveCommit: a.metrics.Commit,
+		Outbox: a.cfg.Sync.DSN != "", OutboxBodies: a.cfg.Sync.Payloads == "all", Logger: a.log, ObserveCommit: a.metrics.Commit,
 		Committed: a.scheduler.Committed, Expired: a.scheduler.Expired, Running: a.scheduler.Running,
 		Damaged: func(err error) {
 			select {

@@ -102,7 +102,12 @@ func (a *app) payload() func(spool.OutboxRow) []byte {
 			return a.bodyOf(row.EventID)
 		}
 	case "all":
-		return func(row spool.OutboxRow) []byte { return a.bodyOf(row.EventID) }
+		return func(row spool.OutboxRow) []byte {
+			if row.Body != nil {
+				return row.Body
+			}
+			return a.bodyOf(row.EventID)
+		}
 	}
 	return nil
 }

@@ -96,6 +96,34 @@ func TestTwoInstancesOneFleet(t *testing.T) {
 	}
 }
 
+// sync.payloads says whose bodies reach Postgres; a delivery that removes the body from the spool takes none away.
+func TestPayloadsReachPostgres(t *testing.T) {
+	const payloads = "SELECT coalesce(string_agg(payload::text, ' ' ORDER BY payload::text), '') FROM webhook_queue"
+	for setting, want := range map[string]string{
+		"all":          `{"n": "dead"} {"n": "delivered"}`,
+		"dead_letters": `{"n": "dead"}`,
+		"none":         "",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			db := pgtest.New(t)
+			good, bad := newReceiver(t, nil), newReceiver(t, script(status(400)))
+			// So long an interval that both have ended before the first row goes out.
+			p := startPostern(t, strings.Replace(synced(db, ", payloads: "+setting), "200ms", "2s", 1))
+			delivered := p.accept("POST", "/"+good.url("/"), `{"n":"delivered"}`)
+			dead := p.accept("POST", "/"+bad.url("/"), `{"n":"dead"}`)
+			p.waitState(delivered, "delivered", 5*time.Second)
+			p.waitState(dead, "dead_letter", 5*time.Second)
+			p.eventually(20*time.Second, "both to arrive", func() bool {
+				return ask[bool](t, db, "SELECT to_regclass('webhook_queue') IS NOT NULL") && ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == 2
+			})
+			if got := ask[string](t, db, payloads); got != want {
+				t.Errorf("payloads %s, want %s", got, want)
+			}
+		})
+	}
+}
+
 // Postgres away at the start, then there, then frozen: ingest and delivery do not notice, and all rows arrive.
 func TestPostgresComesAndGoes(t *testing.T) {
 	server := pgtest.Start(t)
