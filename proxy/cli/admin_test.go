@@ -12,15 +12,15 @@ import (
 func TestJSONIsTheAPIs(t *testing.T) {
 	f := newFake(t, answers())
 	for line, path := range map[string]string{
-		"status --json":                     "GET /api/v1/status",
-		"events list --json":                "GET /api/v1/events?limit=50",
-		"events show --reveal --json evt_1": "GET /api/v1/events/evt_1?reveal=1",
-		"endpoints --json":                  "GET /api/v1/endpoints",
-		"endpoints show partner-a --json":   "GET /api/v1/endpoints/partner-a",
-		"dead-letters list --json":          "GET /api/v1/dead-letters?limit=50",
-		"dead-letters analyze --json":       "GET /api/v1/dead-letters/analysis?hours=24",
-		"dead-letters purge --yes --json":   "POST /api/v1/dead-letters/purge",
-		"dead-letters replay --json":        "POST /api/v1/dead-letters/replay",
+		"status --json":                         "GET /api/v1/status",
+		"events list --json":                    "GET /api/v1/events?limit=50",
+		"events show --reveal --json evt_1":     "GET /api/v1/events/evt_1?reveal=1",
+		"endpoints --json":                      "GET /api/v1/endpoints",
+		"endpoints show partner-a --json":       "GET /api/v1/endpoints/partner-a",
+		"dead-letters list --json":              "GET /api/v1/dead-letters?limit=50",
+		"dead-letters analyze --json":           "GET /api/v1/dead-letters/analysis?hours=24",
+		"dead-letters purge --all --yes --json": "POST /api/v1/dead-letters/purge",
+		"dead-letters replay --all --json":      "POST /api/v1/dead-letters/replay",
 	} {
 		got := f.on(t, line)
 		var printed, served any

@@ -194,9 +194,9 @@ partner-a: credentials
   -> Renew the credentials, reset, replay.
 `,
 		"dead-letters analyze --hours 1": "\nNo dead letters in the last 1 hour.\n",
-		"dead-letters purge --yes":       "\n3 dead letters purged.\n",
+		"dead-letters purge --all --yes": "\n3 dead letters purged.\n",
 		"dead-letters purge --dry-run":   "\n3 dead letters would be purged.\n",
-		"dead-letters replay":            "\n3 dead letters replayed.\n",
+		"dead-letters replay --all":      "\n3 dead letters replayed.\n",
 		"dead-letters replay --dry-run":  "\n3 dead letters would be replayed.\n",
 		"healthcheck":                    "\nready\n",
 		"healthcheck --live":             "\nalive\n",

@@ -10,7 +10,7 @@ import (
 
 type deadLettersCmd struct {
 	List    lettersListCmd    `cmd:"" default:"withargs" help:"List dead letters (what happens when no subcommand is given)."`
-	Show    eventsShowCmd     `cmd:"" help:"Show one dead letter with its attempts."`
+	Show    lettersShowCmd    `cmd:"" help:"Show one dead letter with its attempts."`
 	Analyze lettersAnalyzeCmd `cmd:"" help:"Say per endpoint why events died, and what to do about it."`
 	Replay  lettersReplayCmd  `cmd:"" help:"Send dead letters again."`
 	Purge   lettersPurgeCmd   `cmd:"" help:"Drop dead letters for good."`
@@ -19,19 +19,6 @@ type deadLettersCmd struct {
 // Help is shown under the command's usage.
 func (deadLettersCmd) Help() string {
 	return "Example:\n\n    postern dead-letters analyze\n    postern dead-letters replay --endpoint partner-a --rate 20"
-}
-
-// letterFilter selects dead letters; without any of it all of them are meant.
-type letterFilter struct {
-	Endpoint string `placeholder:"NAME" help:"Only this endpoint: a configured name or an origin."`
-	Status   int    `placeholder:"CODE" help:"Only those whose last attempt got this status."`
-	Error    string `placeholder:"CLASS" help:"Only those whose last attempt ended so: timeout, dns, http_503, …"`
-	Since    string `placeholder:"TIME" help:"Only those that died at or after this RFC 3339 time, or this long ago (24h)."`
-	Until    string `placeholder:"TIME" help:"Only those that died before it."`
-}
-
-func (f letterFilter) filter() client.LetterFilter {
-	return client.LetterFilter{Endpoint: f.Endpoint, Status: f.Status, Error: f.Error, Since: f.Since, Until: f.Until}
 }
 
 type lettersListCmd struct {
@@ -48,7 +35,12 @@ func (lettersListCmd) Help() string {
 }
 
 // Validate is called by kong.
-func (c *lettersListCmd) Validate() error { return checkLimit(c.Limit) }
+func (c *lettersListCmd) Validate() error {
+	if err := c.letterFilter.check(); err != nil {
+		return err
+	}
+	return checkLimit(c.Limit)
+}
 
 // Run prints one page of dead letters.
 func (c *lettersListCmd) Run(s *session) error {
@@ -82,6 +74,13 @@ func (s *session) letterTable(letters []client.Event) error {
 			term.Cell{Text: dash(e.LastError)}, term.Cell{Text: fmt.Sprint(e.AttemptCount)}, term.Cell{Text: term.When(e.DeadAt, s.now())})
 	}
 	return table.Write(s.out)
+}
+
+type lettersShowCmd struct{ eventsShowCmd }
+
+// Help is shown under the command's usage.
+func (lettersShowCmd) Help() string {
+	return "Example:\n\n    postern dead-letters show evt_0197c2d4-8f3a-7cc0-9d0e-2b5a0f3c9a11\n    postern dead-letters show --reveal --json evt_0197c2d4-8f3a-7cc0-9d0e-2b5a0f3c9a11"
 }
 
 type lettersAnalyzeCmd struct {

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"postern/proxy/cli/term"
 	"postern/proxy/client"
@@ -14,9 +16,8 @@ import (
 type lettersPurgeCmd struct {
 	adminFlags
 	jsonFlag
-	letterFilter
-	DryRun bool `help:"Only count."`
-	Yes    bool `short:"y" help:"Do not ask. Needed where nobody sits at a terminal."`
+	bulkFlags
+	Yes bool `short:"y" help:"Do not ask. Needed where nobody sits at a terminal."`
 }
 
 // Help is shown under the command's usage.
@@ -24,7 +25,10 @@ func (lettersPurgeCmd) Help() string {
 	return "Example:\n\n    postern dead-letters purge --endpoint partner-a --until 720h --dry-run\n    postern dead-letters purge --endpoint partner-a --until 720h --yes"
 }
 
-// Run counts, asks, and drops.
+// Validate is called by kong.
+func (c *lettersPurgeCmd) Validate() error { return c.check("purge") }
+
+// Run counts, asks, and drops what was counted.
 func (c *lettersPurgeCmd) Run(s *session) error {
 	admin, err := c.open(s)
 	if err != nil {
@@ -33,7 +37,7 @@ func (c *lettersPurgeCmd) Run(s *session) error {
 	defer admin.Close()
 	bulk := client.Bulk{LetterFilter: c.filter(), DryRun: c.DryRun}
 	if !c.DryRun && !c.Yes {
-		if err := s.confirmPurge(admin, bulk); err != nil {
+		if bulk, err = s.confirmPurge(admin, bulk); err != nil {
 			return err
 		}
 	}
@@ -52,22 +56,31 @@ func (c *lettersPurgeCmd) Run(s *session) error {
 	return err
 }
 
-// confirmPurge asks the person, with the number; where there is no person --yes is the answer.
-func (s *session) confirmPurge(admin *client.Admin, bulk client.Bulk) error {
+// confirmPurge asks the person, with the number; where there is no person --yes is the answer. It returns what selects
+// those that were counted: others may die while the person thinks, and "24h ago" moves on.
+func (s *session) confirmPurge(admin *client.Admin, bulk client.Bulk) (client.Bulk, error) {
 	if !term.IsTerminal(s.Stdin) {
-		return usage("purging cannot be undone: add --yes, or look first with --dry-run")
+		return bulk, usage("purging cannot be undone: add --yes, or look first with --dry-run")
 	}
+	return s.askToPurge(admin, bulk)
+}
+
+func (s *session) askToPurge(admin *client.Admin, bulk client.Bulk) (client.Bulk, error) {
+	began := s.now().UTC().Format(time.RFC3339Nano)
 	bulk.DryRun = true
-	count, err := admin.Purge(context.Background(), bulk)
+	reply, err := admin.Purge(context.Background(), bulk)
 	if err != nil {
-		return err
+		return bulk, err
 	}
-	fmt.Fprintf(s.err, "Drop %s for good? [y/N] ", term.Count(count.Value.Matched, "dead letter"))
+	counted := reply.Value
+	fmt.Fprintf(s.err, "Drop %s for good? [y/N] ", term.Count(counted.Matched, "dead letter"))
 	if !yes(s.Stdin) {
 		fmt.Fprintln(s.err, "Nothing was purged.")
-		return errFailed
+		return bulk, errFailed
 	}
-	return nil
+	bulk.DryRun = false
+	bulk.Since, bulk.Until = cmp.Or(counted.Since, bulk.Since), cmp.Or(counted.Until, bulk.Until, began)
+	return bulk, nil
 }
 
 // yes reads one line; anything but y or yes, the end of input included, is a no.

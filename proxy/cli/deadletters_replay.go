@@ -12,16 +12,18 @@ import (
 type lettersReplayCmd struct {
 	adminFlags
 	jsonFlag
-	letterFilter
-	DryRun bool   `help:"Only count."`
+	bulkFlags
 	Rate   string `placeholder:"N" help:"At most this many a second (2.5), or in a window (100/1m); all at once unless given."`
 	Detach bool   `help:"With --rate: do not wait for the end."`
 }
 
 // Help is shown under the command's usage.
 func (lettersReplayCmd) Help() string {
-	return "Replayed events keep their IDs, go on counting attempts, and start budget and TTL anew. Without a filter all dead letters are replayed. Ctrl-C stops a paced replay; what it has not replayed stays a dead letter.\n\nExample:\n\n    postern dead-letters replay --endpoint partner-a --dry-run\n    postern dead-letters replay --endpoint partner-a --since 24h --rate 20"
+	return "Replayed events keep their IDs, go on counting attempts, and start budget and TTL anew. Ctrl-C stops a paced replay; what it has not replayed stays a dead letter.\n\nExample:\n\n    postern dead-letters replay --endpoint partner-a --dry-run\n    postern dead-letters replay --endpoint partner-a --since 24h --rate 20"
 }
+
+// Validate is called by kong.
+func (c *lettersReplayCmd) Validate() error { return c.check("replay") }
 
 // Run starts the replay and follows it to its end.
 func (c *lettersReplayCmd) Run(s *session) error {
