@@ -152,5 +152,8 @@ func unknownEndpoint(name string) *refusal {
 }
 
 func headerRefusal(name, what string) *refusal {
-	return &refusal{Status: 400, Slug: slugBadHeader, Title: "A control header is not valid", Detail: name + ": " + what + "."}
+	if !strings.HasSuffix(what, "?") {
+		what += "."
+	}
+	return &refusal{Status: 400, Slug: slugBadHeader, Title: "A control header is not valid", Detail: name + ": " + what}
 }

@@ -24,6 +24,8 @@ func (d *door) refused(t *testing.T, request string, status int, reason, says st
 	}
 	if detail := got.detail(t); !strings.Contains(detail, says) {
 		t.Errorf("the detail does not say %q: %s", says, detail)
+	} else if strings.HasSuffix(detail, "?.") || strings.HasSuffix(detail, "..") {
+		t.Errorf("the sentence ends twice: %s", detail)
 	}
 	if strings.Contains(got.raw, "SECRET") {
 		t.Errorf("a secret shows: %s", got.raw)
