@@ -104,4 +104,4 @@ func (h *Handler) endpoint(r *http.Request, name string, action *control) (reply
 	return reply{body: view.json()}, nil
 }
 
-var noEndpoint = notFound("There is no such endpoint. GET " + api + "endpoints lists those that are configured or have events; the name of an ad hoc one is its origin, URL-encoded.")
+var noEndpoint = refusal{problem.Problem{Status: 404, Slug: "no-such-endpoint", Title: "No such endpoint", Detail: "There is no such endpoint. GET " + api + "endpoints lists those that are configured or have events; the name of an ad hoc one is its origin, URL-encoded."}}

@@ -61,7 +61,7 @@ func TestRefusals(t *testing.T) {
 		{"retry what is in flight", "POST", "/api/v1/events/evt_busy/retry", "", 409, []string{"running"}},
 		{"delete what is in flight", "DELETE", "/api/v1/events/evt_busy", "", 409, nil},
 		{"retry what was delivered", "POST", "/api/v1/events/evt_delivered/retry", "", 409, []string{"delivered"}},
-		{"no endpoint", "GET", "/api/v1/endpoints/nobody", "", 404, []string{"URL-encoded"}},
+		{"no endpoint", "GET", "/api/v1/endpoints/nobody", "", 404, []string{"URL-encoded", "urn:postern:problem:no-such-endpoint"}},
 		{"pause no endpoint", "POST", "/api/v1/endpoints/nobody/pause", "", 404, nil},
 		{"no name", "GET", "/api/v1/endpoints//pause", "", 404, nil},
 		{"pause by GET", "GET", "/api/v1/endpoints/partner-a/pause", "", 405, []string{"POST"}},

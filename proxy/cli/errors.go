@@ -60,10 +60,16 @@ func exitCode(err error) int {
 // allowed, say themselves what to do.
 const typeToken = "urn:postern:problem:token"
 
+// typeNoEndpoint is the API's refusal of a name; what it advises is the API's way of asking.
+const typeNoEndpoint = "urn:postern:problem:no-such-endpoint"
+
 // explain adds the next step where the error alone does not name it.
 func (s *session) explain(err error) string {
 	text := err.Error()
 	if refused, ok := errors.AsType[*client.RefusedError](err); ok {
+		if refused.Type == typeNoEndpoint {
+			return fmt.Sprintf("there is no such endpoint (status %d)\n`postern endpoints` lists those that are configured or have events; the name of an ad hoc one is its origin, such as https://partner.example.", refused.Status)
+		}
 		asked := refused.Type == typeToken || refused.Type == "" && refused.Status == http.StatusUnauthorized
 		if asked {
 			text += "\nIf that listener has a token_file, name a readable copy of it with --token-file."

@@ -19,7 +19,7 @@ type sendCmd struct {
 	Target         string        `arg:"" optional:"" name:"url" help:"Absolute URL; with --to the path and query that follow the endpoint's own."`
 	To             string        `placeholder:"NAME" help:"Configured endpoint to send to."`
 	Method         string        `short:"X" placeholder:"METHOD" help:"Method: GET without data, POST with it, unless given."`
-	Data           string        `short:"d" placeholder:"DATA" help:"Body as it stands; @FILE reads a file, - standard input. No Content-Type is added."`
+	Data           *string       `short:"d" placeholder:"DATA" help:"Body as it stands; @FILE reads a file, - standard input. No Content-Type is added."`
 	Header         []string      `short:"H" sep:"none" placeholder:"NAME: VALUE" help:"Header of the postback; may be repeated."`
 	EventID        string        `name:"event-id" placeholder:"ID" help:"The event's ID instead of a new one."`
 	IdempotencyKey string        `placeholder:"KEY" help:"Accept this postback once only, however often it is sent."`
@@ -78,6 +78,9 @@ func (c *sendCmd) message(s *session) (client.Message, error) {
 	default:
 		m.URL = c.Target
 	}
+	if c.Delay < 0 {
+		return m, usage("--delay must not be negative: an event cannot be sent before now")
+	}
 	if c.Wait > time.Minute || c.Wait < 0 {
 		return m, usage("--wait must be between 1s and 60s")
 	}
@@ -88,7 +91,7 @@ func (c *sendCmd) message(s *session) (client.Message, error) {
 	m.Body = body
 	if m.Method == "" {
 		m.Method = "GET"
-		if c.Data != "" {
+		if c.Data != nil {
 			m.Method = "POST"
 		}
 	}
@@ -97,9 +100,10 @@ func (c *sendCmd) message(s *session) (client.Message, error) {
 }
 
 func (c *sendCmd) body(s *session) ([]byte, error) {
-	name, isFile := strings.CutPrefix(c.Data, "@")
+	data := given(c.Data)
+	name, isFile := strings.CutPrefix(data, "@")
 	switch {
-	case c.Data == "-" || c.Data == "@-":
+	case data == "-" || data == "@-":
 		body, err := io.ReadAll(s.Stdin)
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the body from standard input: %w", err)
@@ -112,7 +116,7 @@ func (c *sendCmd) body(s *session) ([]byte, error) {
 		}
 		return body, nil
 	}
-	return []byte(c.Data), nil
+	return []byte(data), nil
 }
 
 func (c *sendCmd) headers() ([]client.Header, error) {

@@ -62,6 +62,8 @@ func TestSendArguments(t *testing.T) {
 		{"data makes a POST", "", []string{"--to", "a", "-d", "x=1"}, "POST /to/a x=1", map[string]string{"Content-Type": "", "Content-Length": "3"}},
 		{"unless told otherwise", "", []string{"--to", "a", "-d", "x", "-X", "PUT"}, "PUT /to/a x", nil},
 		{"an empty POST", "", []string{"--to", "a", "--method", "POST"}, "POST /to/a ", map[string]string{"Content-Length": "0"}},
+		{"empty data", "", []string{"--to", "a", "-d", ""}, "POST /to/a ", map[string]string{"Content-Length": "0"}},
+		{"empty data, by its long name", "", []string{"--to", "a", "--data="}, "POST /to/a ", map[string]string{"Content-Length": "0"}},
 		{"a file", "", []string{"--to", "a", "-d", "@" + file}, "POST /to/a from a file\x00", nil},
 		{"standard input", "typed\n", []string{"--to", "a", "-d", "-"}, "POST /to/a typed\n", nil},
 		{"standard input, the other spelling", "typed", []string{"--to", "a", "--data", "@-"}, "POST /to/a typed", nil},
@@ -155,5 +157,32 @@ func TestSendFindsIngestByTheConfiguration(t *testing.T) {
 	}
 	if i.send(t, "", "--to", "a", "--token-file", own); i.header.Get("Postern-Token") != "mine" {
 		t.Errorf("token %q, want that of --token-file", i.header.Get("Postern-Token"))
+	}
+}
+
+// TestSendRefusesWhatCannotArrive: it is wrong usage, and says so instead of "no Postern answers".
+func TestSendRefusesWhatCannotArrive(t *testing.T) {
+	i := newIngest(t, accept)
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--delay=-5s"}, "--delay must not be negative"},
+		{[]string{"--wait=-5s"}, "--wait must be between"},
+		{[]string{"-H", "X-A: SEC1\x01"}, "value of the header X-A has a control character"},
+		{[]string{"-H", "X A: SEC1"}, "header's name is not valid"},
+		{[]string{"-H", "content-length: 3"}, "Content-Length always fits the body"},
+		{[]string{"-H", "host: SEC1"}, "Host is always the target's"},
+		{[]string{"-H", "Connection: close"}, "Connection belongs to one connection"},
+		{[]string{"-H", "transfer-encoding: chunked"}, "Transfer-Encoding belongs to one connection"},
+		{[]string{"--event-id", "a\nb"}, "value of the header Postern-Event-Id"},
+	} {
+		got := i.send(t, "", append([]string{"--to", "a"}, c.args...)...)
+		if got.code != 2 || !strings.Contains(got.stderr, c.says) || strings.Contains(got.stderr, "SEC1") || strings.Contains(got.stderr, "answers") {
+			t.Errorf("%q: code %d, %q, want %q", c.args, got.code, got.stderr, c.says)
+		}
+	}
+	if i.method != "" {
+		t.Errorf("%s %s was sent all the same", i.method, i.uri)
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -50,11 +51,8 @@ func takesValue(node *kong.Node, arg string) bool {
 
 // explainParse words what kong found wrong, and names the command whose help says more.
 func explainParse(parse *kong.ParseError) (text, command string) {
-	text, command = parse.Error(), "postern"
-	if parse.Context == nil || len(parse.Context.Path) == 0 {
-		return text, command
-	}
-	last := parse.Context.Path[len(parse.Context.Path)-1].Node()
+	text, command = plainly(parse.Error()), "postern"
+	last := lastCommand(parse.Context)
 	if last == nil {
 		return text, command
 	}
@@ -71,6 +69,39 @@ func explainParse(parse *kong.ParseError) (text, command string) {
 		}
 	}
 	return text, command
+}
+
+// lastCommand is how far the command was understood; flags and arguments behind it are no commands.
+func lastCommand(ctx *kong.Context) *kong.Node {
+	if ctx == nil {
+		return nil
+	}
+	for _, step := range slices.Backward(ctx.Path) {
+		if node := step.Node(); node != nil {
+			return node
+		}
+	}
+	return nil
+}
+
+var (
+	noValue    = regexp.MustCompile(`^(--?[\w-]+): expected \w+ value but got "EOL" \(<EOL>\)$`)
+	wrongValue = regexp.MustCompile(`^(--?[\w-]+): expected (?:a valid \d+ bit )?(\w+)(?: value)? but got (.*)$`)
+)
+
+// kinds are the words for what a flag takes.
+var kinds = map[string]string{"int": "a whole number", "float": "a number", "duration": "a duration such as 90s or 1h30m"}
+
+// plainly says in words what kong says in its own terms.
+func plainly(text string) string {
+	if m := noValue.FindStringSubmatch(text); m != nil {
+		return m[1] + " needs a value after it"
+	}
+	if m := wrongValue.FindStringSubmatch(text); m != nil && kinds[m[2]] != "" {
+		got, _, _ := strings.Cut(m[3], ": time: ")
+		return fmt.Sprintf("%s takes %s, not %s", m[1], kinds[m[2]], got)
+	}
+	return text
 }
 
 // nearest is the command that word begins, or whose name differs from it by no more than a slip.
