@@ -97,8 +97,7 @@ type pick struct {
 
 // Lease hands out up to max events of an endpoint that are due at now and not out already, the longest due first. Their
 // records take at most maxBytes together, but one is handed out whatever its size. next tells when the first event that
-// remains is due; zero means that none remains. now is the caller's: it should never lie before LastSeen. An event whose
-// record is damaged is set aside and left out.
+// remains is due; zero means that none remains. An event whose record is damaged is set aside and left out.
 func (s *Spool) Lease(endpoint string, now time.Time, max int, maxBytes int64) (leases []*Lease, next time.Time, err error) {
 	s.sawTime(now)
 	row := s.endpointRow(endpoint)

@@ -39,6 +39,9 @@ func Open(cfg Config) (*Spool, error) {
 		return nil, errors.Join(err, lock.Unlock())
 	}
 	s.lock = lock
+	if err := s.redate(); err != nil {
+		cfg.Logger.Warn("the clock was set back, and waiting events could not be brought forward: they wait for as long", slog.Any("error", err))
+	}
 	go s.run()
 	return s, nil
 }
@@ -90,6 +93,7 @@ func (s *Spool) start() error {
 	}
 	free += uint64(info.Size())
 	s.room = newRoom(s.store, s.cfg, free)
+	s.room.promise = s.owed
 	if err := s.store.guard(s.store.measure); err != nil {
 		return err
 	}

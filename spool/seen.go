@@ -4,7 +4,7 @@ import "time"
 
 // Due times are wall-clock times, and a wall clock can be set back between two runs: what the last run planned for the
 // next minute would wait for as long as the clock was set back. So each commit notes the latest time that was seen, in the
-// counters, which it writes anyway. Whoever decides what is due takes a clock that never shows less.
+// counters, which it writes anyway. redate makes use of it.
 
 // LastSeen is the latest wall-clock time that any run of this spool has seen, as of its last commit: of the spool's own
 // clock, and of those that were given to Lease. Zero: there was no commit yet.

@@ -239,7 +239,7 @@ endpoints:
 // A clock that was set between two runs: the events are still there, and those that were due go out.
 func TestClockIsSetBetweenRuns(t *testing.T) {
 	t.Parallel()
-	for _, step := range []time.Duration{time.Hour, 25 * time.Hour} {
+	for _, step := range []time.Duration{-time.Hour, time.Hour, 25 * time.Hour} {
 		t.Run(step.String(), func(t *testing.T) {
 			t.Parallel()
 			addr := freeAddr(t)
