@@ -74,8 +74,10 @@ func TestCommandsOfARunningPostern(t *testing.T) {
 	p.waitState("three", "pending", 5*time.Second)
 	p.typed(0, "events delete three", "deleted")
 	p.typed(0, "endpoints resume denied", "resumed")
-	p.typed(2, "dead-letters purge", "--yes")
-	p.typed(0, "dead-letters purge --yes", "0 dead letters")
+	p.typed(2, "dead-letters purge", "--all")
+	p.typed(2, "dead-letters purge --yes", "--all")
+	p.typed(2, "dead-letters purge --all", "--yes")
+	p.typed(0, "dead-letters purge --all --yes", "0 dead letters")
 
 	p.stop(10 * time.Second)
 	for _, command := range []string{"healthcheck", "status", "events", "send http://partner.example/", "dead-letters list"} {

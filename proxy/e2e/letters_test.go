@@ -91,7 +91,7 @@ func TestReplayAndPurge(t *testing.T) {
 			t.Errorf("replayed: %s as %s attempt %s", q.Line, q.eventID(), q.Header.Get("Postern-Attempt"))
 		}
 	}
-	for body, want := range map[string]int{"": 400, "{": 400, `{"endpont":"bad"}`: 400, `{"status":"403"}`: 400, `{"rate":1}`: 400, `[]`: 400} {
+	for body, want := range map[string]int{"": 400, "{": 400, `{"endpont":"bad"}`: 400, `{"status":"403"}`: 400, `{"rate":1}`: 400, `[]`: 400, `null`: 400, `{"endpoint":""}`: 400} {
 		if code := p.api("POST", "dead-letters/purge", body, nil); code != want {
 			t.Errorf("purge with %q: status %d, want %d", body, code, want)
 		}
