@@ -99,7 +99,7 @@ func TestDeadLetters(t *testing.T) {
 	for _, rows := range [][]pgstore.Row{
 		dead("https://down.example", 60, time.Hour, 30*time.Second, 503, "http_503"),
 		dead("https://keys.example", 2, time.Hour, time.Minute, 401, "http_401"),
-		dead("https://limit.example", 3, time.Minute, time.Second, 429, "http_429"),
+		dead("https://limit.example", 3, time.Minute, 0, 429, "http_429"),
 		delivered("https://limit.example", 40, time.Millisecond, time.Minute),
 		dead("https://drip.example", 8, time.Hour, 170*time.Minute, 0, "timeout"),
 		dead("https://old.example", 9, 30*time.Hour, time.Minute, 503, "http_503"),
