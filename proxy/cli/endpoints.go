@@ -53,7 +53,7 @@ func (c *endpointsListCmd) Run(s *session) error {
 	table := term.NewTable(term.Column{Title: "ENDPOINT"}, term.Column{Title: "BREAKER"},
 		term.Column{Title: "PENDING", Right: true}, term.Column{Title: "RETRYING", Right: true},
 		term.Column{Title: "IN FLIGHT", Right: true}, term.Column{Title: "DEAD", Right: true},
-		term.Column{Title: "P50", Right: true}, term.Column{Title: "P95", Right: true}, term.Column{Title: "P99", Right: true},
+		term.Column{Title: "P50", Right: true, Extra: true}, term.Column{Title: "P95", Right: true}, term.Column{Title: "P99", Right: true, Extra: true},
 		term.Column{Title: "NOTE", Cut: true})
 	for _, e := range reply.Value.Endpoints {
 		table.Row(term.Cell{Text: e.Name}, breakerCell(e.Breaker.State),

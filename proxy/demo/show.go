@@ -102,7 +102,7 @@ func (s *show) line(status client.Status) {
 
 // table is the picture on a terminal.
 func (s *show) table(endpoints []client.Endpoint) *term.Table {
-	table := term.NewTable(term.Column{Title: "RECEIVER"}, term.Column{Title: "WHAT IT DOES", Cut: true},
+	table := term.NewTable(term.Column{Title: "RECEIVER"}, term.Column{Title: "WHAT IT DOES", Cut: true, Extra: true},
 		term.Column{Title: "ACCEPTED", Right: true}, term.Column{Title: "DELIVERED", Right: true}, term.Column{Title: "REQUESTS", Right: true},
 		term.Column{Title: "WAITING", Right: true}, term.Column{Title: "DEAD", Right: true}, term.Column{Title: "BREAKER"})
 	known := make(map[string]client.Endpoint)

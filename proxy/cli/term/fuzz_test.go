@@ -39,8 +39,18 @@ func FuzzTable(f *testing.F) {
 			t.Fatal(err)
 		}
 		lines := strings.Split(b.String(), "\n")
-		if len(lines) != 3 || !strings.HasPrefix(lines[1], Clean(id)) || !strings.HasSuffix(lines[1], "7") {
+		per := (len(lines) - 1) / 2 // lines of a row: two where the ID stands alone
+		row := lines[per:]
+		switch {
+		case len(lines) != 2*per+1 || per > 2 || width <= 0 && per > 1,
+			per == 1 && width <= 0 && !strings.HasSuffix(row[0], "7"),
+			!strings.HasPrefix(row[0], strings.TrimRight(Clean(id), " ")):
 			t.Errorf("%q, %q at %d became %q", id, note, width, b.String())
+		}
+		for _, line := range row[min(1, per-1):per] {
+			if n := utf8.RuneCountInString(line); width > 0 && n > width && line != strings.TrimRight(Clean(id), " ") {
+				t.Errorf("%q, %q at %d has a line of %d columns: %q", id, note, width, n, b.String())
+			}
 		}
 	})
 }

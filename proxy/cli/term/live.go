@@ -3,6 +3,9 @@ package term
 import (
 	"bytes"
 	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
 )
 
 // Live redraws a block of lines in place. It is for terminals; elsewhere the blocks follow each other.
@@ -26,7 +29,26 @@ func (l *Live) Draw(write func(*Writer) error) error {
 	if err := write(&inner); err != nil {
 		return err
 	}
-	l.lines = bytes.Count(block.Bytes()[start:], []byte("\n"))
+	l.lines = rows(block.String()[start:], l.w.Width)
 	_, err := l.w.Write(block.Bytes())
 	return err
+}
+
+// steering is what colours a text and takes no room.
+var steering = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// rows counts the rows of a terminal that text fills: a line that is too wide goes on in the next row.
+func rows(text string, width int) int {
+	n := 0
+	for line := range strings.Lines(text) {
+		if !strings.HasSuffix(line, "\n") {
+			break // the cursor is still in it
+		}
+		n++
+		columns := utf8.RuneCountInString(steering.ReplaceAllString(strings.TrimSuffix(line, "\n"), ""))
+		if width > 0 && columns > width {
+			n += (columns - 1) / width
+		}
+	}
+	return n
 }

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -18,6 +19,8 @@ type Column struct {
 	Right bool
 	// Cut allows the column to be shortened where the terminal is too narrow. Never set for IDs: a person copies them.
 	Cut bool
+	// Extra columns are the first to be left out where it is narrower still.
+	Extra bool
 }
 
 // Cell is one value of a row.
@@ -49,37 +52,85 @@ func (t *Table) Row(cells ...Cell) {
 // Len is the number of rows.
 func (t *Table) Len() int { return len(t.rows) }
 
-// Write writes heading and rows. Without a terminal nothing is cut.
+// Write writes heading and rows. Without a terminal nothing is cut. Where a terminal is too narrow for what must not be
+// cut, the first column gets a line of its own, and if that is not enough, columns are left out: first the extra ones,
+// then from the right. The first column always stands there whole.
 func (t *Table) Write(w *Writer) error {
-	widths := t.widths(w.Width)
-	var b strings.Builder
+	all := make([]int, len(t.columns))
+	for i := range all {
+		all[i] = i
+	}
 	heading := make([]Cell, len(t.columns))
 	for i, c := range t.columns {
 		heading[i] = Cell{Text: c.Title, Color: Strong}
 	}
-	t.line(&b, w, heading, widths)
-	for _, row := range t.rows {
-		t.line(&b, w, row, widths)
+	lines := []layout{{columns: all, widths: t.widths(all, w.Width)}}
+	if len(all) > 1 && w.Width > 0 && lines[0].total() > w.Width {
+		lines = t.stacked(all, w.Width)
+	}
+	var b strings.Builder
+	for _, cells := range append([][]Cell{heading}, t.rows...) {
+		for _, l := range lines {
+			t.line(&b, w, cells, l)
+		}
 	}
 	_, err := w.Write([]byte(b.String()))
 	return err
 }
 
+// layout is one line of a row: these columns, this wide, after an indent.
+type layout struct {
+	indent  string
+	columns []int
+	widths  []int
+}
+
+func (l layout) total() int {
+	n := len(l.indent) + len(gap)*(len(l.columns)-1)
+	for _, width := range l.widths {
+		n += width
+	}
+	return n
+}
+
+// stacked puts the first column on a line of its own, and as many others below it as fit.
+func (t *Table) stacked(all []int, limit int) []layout {
+	first := layout{columns: all[:1], widths: t.widths(all[:1], 0)}
+	for rest := slices.Clone(all[1:]); len(rest) > 0; rest = t.without(rest) {
+		below := layout{indent: gap, columns: rest, widths: t.widths(rest, limit-len(gap))}
+		if below.total() <= limit {
+			return []layout{first, below}
+		}
+	}
+	return []layout{first}
+}
+
+// without leaves the least important column out.
+func (t *Table) without(columns []int) []int {
+	least := len(columns) - 1
+	for i, c := range columns {
+		if t.columns[c].Extra {
+			least = i // the last of them in the end
+		}
+	}
+	return slices.Delete(columns, least, least+1)
+}
+
 // widths gives every column what its widest cell needs, then takes the excess from those that may be cut.
-func (t *Table) widths(limit int) []int {
-	widths := make([]int, len(t.columns))
-	total := len(gap) * (len(t.columns) - 1)
-	for i, c := range t.columns {
-		widths[i] = utf8.RuneCountInString(c.Title)
+func (t *Table) widths(columns []int, limit int) []int {
+	widths := make([]int, len(columns))
+	total := len(gap) * (len(columns) - 1)
+	for i, c := range columns {
+		widths[i] = utf8.RuneCountInString(t.columns[c].Title)
 		for _, row := range t.rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].Text))
+			widths[i] = max(widths[i], utf8.RuneCountInString(row[c].Text))
 		}
 		total += widths[i]
 	}
 	for excess := total - limit; limit > 0 && excess > 0; excess-- {
 		widest := -1
-		for i, c := range t.columns {
-			if c.Cut && widths[i] > shortest && (widest < 0 || widths[i] > widths[widest]) {
+		for i, c := range columns {
+			if t.columns[c].Cut && widths[i] > shortest && (widest < 0 || widths[i] > widths[widest]) {
 				widest = i
 			}
 		}
@@ -91,18 +142,19 @@ func (t *Table) widths(limit int) []int {
 	return widths
 }
 
-func (t *Table) line(b *strings.Builder, w *Writer, cells []Cell, widths []int) {
-	var line strings.Builder
-	for i, cell := range cells {
-		text := shorten(cell.Text, widths[i])
-		blanks := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
+func (t *Table) line(b *strings.Builder, w *Writer, cells []Cell, l layout) {
+	line := strings.Builder{}
+	line.WriteString(l.indent)
+	for i, c := range l.columns {
+		text := shorten(cells[c].Text, l.widths[i])
+		blanks := strings.Repeat(" ", l.widths[i]-utf8.RuneCountInString(text))
 		if i > 0 {
 			line.WriteString(gap)
 		}
-		if t.columns[i].Right {
-			line.WriteString(blanks + w.Paint(cell.Color, text))
+		if t.columns[c].Right {
+			line.WriteString(blanks + w.Paint(cells[c].Color, text))
 		} else {
-			line.WriteString(w.Paint(cell.Color, text) + blanks)
+			line.WriteString(w.Paint(cells[c].Color, text) + blanks)
 		}
 	}
 	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")

@@ -2,6 +2,7 @@ package term
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -216,5 +217,66 @@ func TestBar(t *testing.T) {
 	}
 	if got := (&Writer{}).Bar(5, 10, 4); got != "" {
 		t.Errorf("a bar without a terminal: %q", got)
+	}
+}
+
+// TestNarrowTables: a row never goes on in the next line of the terminal, and an ID is never cut.
+func TestNarrowTables(t *testing.T) {
+	id := "evt_" + strings.Repeat("9", 36)
+	table := NewTable(Column{Title: "ID"}, Column{Title: "ENDPOINT", Cut: true}, Column{Title: "STATE"},
+		Column{Title: "P50", Right: true, Extra: true}, Column{Title: "P99", Right: true, Extra: true}, Column{Title: "NEXT", Cut: true})
+	table.Row(Cell{Text: id}, Cell{Text: "partner-with-a-name"}, Cell{Text: "dead_letter", Color: Bad}, Cell{Text: "1.5 s"}, Cell{Text: "12 s"}, Cell{Text: "12:00:30 (in 30s)"})
+	for width, want := range map[int]string{
+		0: "ID                                        ENDPOINT             STATE          P50   P99  NEXT\n" +
+			id + "  partner-with-a-name  dead_letter  1.5 s  12 s  12:00:30 (in 30s)\n",
+		96: "ID                                        ENDPOINT       STATE          P50   P99  NEXT\n" +
+			id + "  partner-with…  dead_letter  1.5 s  12 s  12:00:30 (in…\n",
+		80: "ID\n  ENDPOINT             STATE          P50   P99  NEXT\n" +
+			id + "\n  partner-with-a-name  dead_letter  1.5 s  12 s  12:00:30 (in 30s)\n",
+		52: "ID\n  ENDPOINT        STATE          P50  NEXT\n" +
+			id + "\n  partner-with-…  dead_letter  1.5 s  12:00:30 (in …\n",
+		42: "ID\n  ENDPOINT      STATE        NEXT\n" +
+			id + "\n  partner-wit…  dead_letter  12:00:30 (in…\n",
+		30: "ID\n  ENDPOINT         STATE\n" + id + "\n  partner-with-a…  dead_letter\n",
+		10: "ID\n" + id + "\n",
+	} {
+		var b bytes.Buffer
+		if err := table.Write(&Writer{Writer: &b, Width: width}); err != nil {
+			t.Fatal(err)
+		}
+		if b.String() != want {
+			t.Errorf("%d columns: got\n%s\nwant\n%s", width, b.String(), want)
+		}
+	}
+}
+
+// TestLiveCountsRows: what a narrow terminal wraps must be gone back over too.
+func TestLiveCountsRows(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  int
+	}{
+		{"one\ntwo\n", 0, 2},
+		{"one\ntwo\n", 80, 2},
+		{strings.Repeat("x", 10) + "\n", 10, 1},
+		{strings.Repeat("x", 11) + "\n\n", 10, 3},
+		{strings.Repeat("ü", 21) + "\n", 10, 3},
+		{"\x1b[31m" + strings.Repeat("x", 10) + "\x1b[0m\n", 10, 1},
+		{"no end", 3, 0},
+	} {
+		if got := rows(c.text, c.width); got != c.want {
+			t.Errorf("%q at %d columns fills %d rows, want %d", c.text, c.width, got, c.want)
+		}
+		var b bytes.Buffer
+		live := NewLive(&Writer{Writer: &b, TTY: true, Width: c.width})
+		for range 2 {
+			if err := live.Draw(func(w *Writer) error { _, err := w.Write([]byte(c.text)); return err }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if back := fmt.Sprintf("\x1b[%dA", c.want); c.want > 0 && !strings.Contains(b.String(), back) {
+			t.Errorf("%q: %q is not in %q", c.text, back, b.String())
+		}
 	}
 }
