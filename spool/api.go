@@ -88,7 +88,8 @@ type HourStats struct {
 }
 
 // View is one event as the admin API shows it. Event.Body and Event.Headers are nil unless they were asked for, and
-// always for delivered events, whose payload has left the spool.
+// always for delivered events, whose payload has left the spool. Without them the Event.Target of a dead letter has no
+// query, and of an absolute URL the origin alone.
 type View struct {
 	Event
 	Progress

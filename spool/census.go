@@ -14,8 +14,7 @@ type census struct {
 	known    bool   // the counters were found
 	counted  bool   // rows of endpoints were found, and
 	rows     int64  // so many events are unfinished by their counts
-	listed   int64  // so many are in the index of what is due, or dead letters
-	lowest   uint64 // of the numbers in that index; 0: it has none
+	listed   seqSet // the numbers in the index of what is due, and those of dead letters
 	aside    int64  // records that were set aside before
 }
 
@@ -34,21 +33,14 @@ func (c *census) note(id layout.Bucket, key, value []byte) {
 		}
 	case layout.Due:
 		if _, _, seq, ok := layout.ParseDueKey(key); ok {
-			c.list(seq)
+			c.listed.add(seq)
 		}
 	case layout.Dead:
 		if seq, ok := layout.Seq(key); ok {
-			c.list(seq)
+			c.listed.add(seq)
 		}
 	case layout.Aside:
 		c.aside++
-	}
-}
-
-func (c *census) list(seq uint64) {
-	c.listed++
-	if c.lowest == 0 || seq < c.lowest {
-		c.lowest = seq
 	}
 }
 
@@ -60,31 +52,69 @@ func (c *census) nextSeq() uint64 {
 	return math.MaxUint64
 }
 
-// compare reports on the salvaged file tx, in which highest is the last number that was ever given out.
+// compare reports on the salvaged file tx, which r has rebuilt.
 //
-// The file's own counts and its index say exactly what is missing. Where the counts are gone, it is estimated from the
-// numbers that are missing among those that are there; the oldest summary is where that begins, since before it events
-// were finished and forgotten. Where no number is left, the damaged pages are counted.
-func (c *census) compare(tx *bolt.Tx, highest uint64, damaged int64) SalvageReport {
+// The file's own counts and its index say exactly what is missing; the index counts as whole if it has all that was found.
+// Where the counts are gone and the index is not whole, it is estimated from the numbers that are missing among those that
+// are there; the oldest summary is where that begins, since before it events were finished and forgotten. Where no number
+// is left, the damaged pages are counted.
+func (c *census) compare(tx *bolt.Tx, r *rebuilder, damaged int64) SalvageReport {
 	events := tx.Bucket(layout.Events.Name())
 	report := SalvageReport{Recovered: rowsBetween(events, 0, math.MaxUint64), Unit: UnitEvents}
-	before := rowsBetween(events, 0, c.nextSeq()-1)
-	report.Lost = max(c.rows-before, c.listed-before, 0)
-	if c.counted || damaged == 0 {
+	found, unlisted := c.findListed(events)
+	report.Lost = max(c.listed.n-found, c.rows-found-unlisted, 0)
+	if c.counted || damaged == 0 || c.listed.n > 0 && unlisted == 0 {
 		return report
 	}
 	done := tx.Bucket(layout.Done.Name())
-	lowest := lowestOf(firstSeq(events), c.lowest)
-	if n := firstSeq(done); n > 0 {
+	lowest := lowestOf(firstSeq(events), c.listed.lowest)
+	if n := lowestOf(firstSeq(done), r.nameless.lowest); n > 0 {
 		lowest = n
 	}
 	if lowest == 0 {
 		report.Lost, report.Unit = damaged, UnitPages
 		return report
 	}
-	present := rowsBetween(events, lowest, highest) + rowsBetween(done, lowest, highest) + c.aside
+	highest := r.counters.nextSeq - 1
+	present := rowsBetween(events, lowest, highest) + rowsBetween(done, lowest, highest) + r.nameless.n + c.aside
 	report.Lost = max(report.Lost, int64(highest-lowest+1)-present)
 	return report
+}
+
+// findListed counts the events that are there and in the index, and those that are there alone.
+func (c *census) findListed(events *bolt.Bucket) (found, unlisted int64) {
+	cur := events.Cursor()
+	for k, _ := cur.First(); k != nil; k, _ = cur.Next() {
+		seq, _ := layout.Seq(k)
+		switch {
+		case c.listed.has(seq):
+			found++
+		case seq < c.nextSeq():
+			unlisted++
+		}
+	}
+	return found, unlisted
+}
+
+// seqSet is a set of sequence numbers, which are dense where there are many.
+type seqSet struct {
+	words  map[uint64]uint64
+	n      int64
+	lowest uint64 // 0: the set is empty
+}
+
+func (s *seqSet) has(seq uint64) bool { return s.words[seq/64]&(1<<(seq%64)) != 0 }
+
+func (s *seqSet) add(seq uint64) {
+	if s.has(seq) {
+		return
+	}
+	if s.words == nil {
+		s.words = make(map[uint64]uint64)
+	}
+	s.words[seq/64] |= 1 << (seq % 64)
+	s.n++
+	s.lowest = lowestOf(s.lowest, seq)
 }
 
 // rowsBetween counts the rows of a bucket with numbers from and to included.

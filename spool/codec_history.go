@@ -2,16 +2,32 @@ package spool
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"postern/spool/internal/layout"
 )
 
-// deadLetter is what lists of dead letters read: everything about the event but headers and body.
+// deadLetter is what lists of dead letters read: everything about the event but headers and body, and of its target what
+// listedTarget leaves.
 type deadLetter struct {
 	event Event
 	size  int64
 	progress
+}
+
+// listedTarget is what of the target lists need: no query, and of an absolute URL the origin. Targets of postbacks are long,
+// and a full spool has no room for all of them twice.
+func listedTarget(ev *Event) string {
+	from := 0
+	end := "?"
+	if !ev.Named {
+		from, end = strings.Index(ev.Target, "://")+len("://"), "/?#"
+	}
+	if i := strings.IndexAny(ev.Target[min(from, len(ev.Target)):], end); i >= 0 {
+		return ev.Target[:from+i]
+	}
+	return ev.Target
 }
 
 func encodeDead(dl *deadLetter) []byte {

@@ -161,3 +161,18 @@ func decodeAll(rec []byte) map[string]error {
 	_, errs["idem"] = decodeIdem(rec)
 	return errs
 }
+
+func TestListedTarget(t *testing.T) {
+	for _, tt := range []struct {
+		named        bool
+		target, want string
+	}{
+		{false, "https://a.example/pb?cid=1", "https://a.example"}, {false, "https://a.example?cid=1", "https://a.example"},
+		{false, "http://[::1]:80/", "http://[::1]:80"}, {false, "https://a.example", "https://a.example"}, {false, "", ""},
+		{true, "/extra?u=http://x/", "/extra"}, {true, "", ""}, {true, "/a/b", "/a/b"}, {true, "?cid=1", ""},
+	} {
+		if got := listedTarget(&Event{Named: tt.named, Target: tt.target}); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.target, got, tt.want)
+		}
+	}
+}

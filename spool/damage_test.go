@@ -58,29 +58,30 @@ func page(file []byte, i int) []byte { return file[i*pageSize : (i+1)*pageSize] 
 
 func TestDamagedFiles(t *testing.T) {
 	tests := []struct {
-		name   string
-		damage func(file []byte) []byte
-		least  int // percent of the waiting events that must be recovered
+		name     string
+		damage   func(file []byte) []byte
+		least    int   // percent of the waiting events that must be recovered
+		estimate int64 // by how much the loss may be overstated
 	}{
-		{"both meta pages zero", func(f []byte) []byte { clear(f[:2*pageSize]); return f }, 100},
-		{"one meta page zero", func(f []byte) []byte { clear(page(f, 0)); return f }, 100},
-		{"a page overwritten", func(f []byte) []byte { copy(page(f, 5), bytes.Repeat([]byte{0xff}, pageSize)); return f }, 90},
-		{"cut to 60 %", func(f []byte) []byte { return f[:len(f)*6/10] }, 10},
-		{"cut within the meta pages", func(f []byte) []byte { return f[:100] }, 0},
-		{"a page copied over another", func(f []byte) []byte { copy(page(f, 3), page(f, 2)); return f }, 90},
+		{"both meta pages zero", func(f []byte) []byte { clear(f[:2*pageSize]); return f }, 100, 0},
+		{"one meta page zero", func(f []byte) []byte { clear(page(f, 0)); return f }, 100, 0},
+		{"a page overwritten", func(f []byte) []byte { copy(page(f, 5), bytes.Repeat([]byte{0xff}, pageSize)); return f }, 90, 0},
+		{"cut to 60 %", func(f []byte) []byte { return f[:len(f)*6/10] }, 10, 0},
+		{"cut within the meta pages", func(f []byte) []byte { return f[:100] }, 0, 0},
+		{"a page copied over another", func(f []byte) []byte { copy(page(f, 3), page(f, 2)); return f }, 90, 0},
 		{"every tenth page overwritten", func(f []byte) []byte {
 			for i := 2; i < len(f)/pageSize; i += 10 {
 				copy(page(f, i), bytes.Repeat([]byte{0xff}, pageSize))
 			}
 			return f
-		}, 50},
+		}, 50, 0},
 		{"no meta page, and every tenth page overwritten", func(f []byte) []byte {
 			clear(f[:2*pageSize])
 			for i := 2; i < len(f)/pageSize; i += 10 {
 				copy(page(f, i), bytes.Repeat([]byte{0xff}, pageSize))
 			}
 			return f
-		}, 50},
+		}, 50, 100},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -93,14 +94,15 @@ func TestDamagedFiles(t *testing.T) {
 			if err := os.WriteFile(path, tt.damage(file), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			useAfterDamage(t, dir, waiting*tt.least/100, waiting)
+			useAfterDamage(t, dir, waiting, tt.least, tt.estimate)
 		})
 	}
 }
 
 // useAfterDamage opens a damaged spool and does a day's work in it.
-func useAfterDamage(t *testing.T, dir string, least, most int) {
+func useAfterDamage(t *testing.T, dir string, most, percent int, estimate int64) {
 	t.Helper()
+	least := most * percent / 100
 	var log bytes.Buffer
 	cfg := Defaults()
 	cfg.Dir, cfg.MaxBytes = dir, 32*mib
@@ -112,7 +114,8 @@ func useAfterDamage(t *testing.T, dir string, least, most int) {
 	if got < least || got > most {
 		t.Errorf("%d events, want %d to %d", got, least, most)
 	}
-	if lost := int64(most - got); st.SalvageLost != lost && least > 0 {
+	// Where the counts and the index are gone, it is an estimate: the summaries of delivered events may be lost as well.
+	if lost := int64(most - got); least > 0 && (st.SalvageLost < lost || st.SalvageLost > lost+estimate) {
 		t.Errorf("%d of %d events are there, and %d are said to be lost", got, most, st.SalvageLost)
 	}
 	if got < most && strings.Count(log.String(), "damaged") == 0 {

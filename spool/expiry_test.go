@@ -97,7 +97,7 @@ func TestTTLPassesInPieces(t *testing.T) {
 		for _, id := range []string{"a", "b", "c"} {
 			ev := event(id, endpointA, "x")
 			ev.AcceptedAt, ev.TTL = c.now(), time.Minute
-			ev.Target += strings.Repeat("x", maxExpiredBytes*2/3)
+			ev.Named, ev.Target = true, "/"+strings.Repeat("x", maxExpiredBytes*2/3)
 			r.append(ev)
 		}
 		c.pass(time.Hour)

@@ -67,6 +67,10 @@ func (op *finishOp) apply(t *txn) error {
 		t.putState(ev.Endpoint, state) // not where it was recorded already: a newer one may have come since
 	}
 	after := op.progressAfter(*before)
+	if op.result.Verdict != VerdictDelivered {
+		t.slim(after)
+	}
+	t.results++
 	m := move{
 		t: t, ev: ev, size: int64(len(ev.Body)), key: key, rec: rec,
 		before: before, after: after, due: op.lease.Progress.NextAttempt,
@@ -155,7 +159,9 @@ func (m *move) delivered(now time.Time) {
 func (m *move) dead() {
 	row := m.leave()
 	row.count(StateDeadLetter, 1, eventBytes(m.rec))
-	rec := encodeDead(&deadLetter{event: *m.ev, size: m.size, progress: *m.after})
+	head := *m.ev
+	head.Target = listedTarget(m.ev)
+	rec := encodeDead(&deadLetter{event: head, size: m.size, progress: *m.after})
 	m.t.put(layout.Dead, m.key, rec)
 	m.t.deadBytes += len(rec)
 	m.state = StateDeadLetter

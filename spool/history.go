@@ -31,6 +31,7 @@ func (t *txn) limitHistory(ops int) {
 		// their bucket, and each takes a page of the reserve.
 		t.expireKeys(2 * t.keys)
 	}
+	t.spareResults()
 	budget := historyStep + 3*ops
 	for budget > 0 && c.outboxRows > 0 && c.outboxBytes > cfg.outboxLimit() {
 		budget -= t.dropOldest(layout.Outbox, min(budget, historyStep))

@@ -24,13 +24,15 @@ type rebuilder struct {
 	// damaged tells that events may be missing: a key whose event left no trace is forgotten then, since the event may
 	// have been lost, and to be sent twice is better than never.
 	damaged bool
+	// nameless are the delivered events whose summary had to go, since it names its endpoint by a number that is unknown.
+	nameless seqSet
 }
 
 // rebuildStep is how many rows one transaction takes.
 const rebuildStep = 5000
 
-// rebuild returns the counters that it wrote. damaged tells that it follows a salvage that did not find everything whole.
-func rebuild(update updater, damaged bool) (counters, error) {
+// rebuild returns itself, with the counters that it wrote. damaged tells that it follows a salvage that did not find everything whole.
+func rebuild(update updater, damaged bool) (*rebuilder, error) {
 	r := &rebuilder{update: update, damaged: damaged, rows: make(map[string]*endpointRow), names: make(map[uint32]string)}
 	steps := []func() error{
 		func() error { return update(r.begin) },
@@ -44,10 +46,10 @@ func rebuild(update updater, damaged bool) (counters, error) {
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return counters{}, fmt.Errorf("rebuild the indexes: %w", err)
+			return nil, fmt.Errorf("rebuild the indexes: %w", err)
 		}
 	}
-	return r.counters, nil
+	return r, nil
 }
 
 func (r *rebuilder) begin(tx *bolt.Tx) error {
@@ -142,6 +144,9 @@ func (r *rebuilder) done(tx *bolt.Tx, seq uint64, v []byte) error {
 	key := layout.SeqKey(seq)
 	sum, err := decodeSummary(seq, v)
 	if err != nil || r.names[sum.endpoint] == "" {
+		if err == nil {
+			r.nameless.add(seq)
+		}
 		return tx.Bucket(layout.Done.Name()).Delete(key)
 	}
 	r.rows[r.names[sum.endpoint]].done++

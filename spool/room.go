@@ -39,7 +39,10 @@ type room struct {
 	reserve  int64
 	space    space
 	taken    int64 // by the present transaction
-	lent     int64 // of the file's bound, to the copy in the making
+	// owed is what the results of the events that wait will take, at least; promise tells it at a transaction's beginning.
+	owed    int64
+	promise func() int64
+	lent    int64 // of the file's bound, to the copy in the making
 
 	refused    int64     // the biggest size refused since all fitted; 0: none
 	diskFullAt time.Time // when the disk last refused; zero: it did not
@@ -55,13 +58,15 @@ func newRoom(st *store, cfg Config, free uint64) *room {
 	// On a small disk a reserve made for a big spool would leave nothing for events.
 	onDisk := st.allocated + int64(min(free, 1<<60))
 	reserve = min(reserve, max(onDisk/8, minReserve/2))
-	return &room{st: st, maxBytes: cfg.MaxBytes - cfg.MaxBytes/compactShare, bound: cfg.MaxBytes, reserve: reserve}
+	return &room{st: st, maxBytes: cfg.MaxBytes - cfg.MaxBytes/compactShare, bound: cfg.MaxBytes, reserve: reserve,
+		promise: func() int64 { return 0 }}
 }
 
 // begin starts counting for one transaction.
 func (r *room) begin() {
 	r.taken = 0
 	r.space = r.st.space
+	r.owed = r.promise()
 }
 
 // cost is what an event of a size takes in pages, at most: bigger ones get pages of their own.
@@ -72,18 +77,18 @@ func cost(size int64) int64 {
 	return size + size/16
 }
 
-// take books room for size bytes or returns ErrFull.
+// take books room for an event of size bytes, and for what its results will take, or returns ErrFull.
 func (r *room) take(size int64) error {
-	if err := r.fits(cost(size)); err != nil {
+	if err := r.fits(cost(size) + owedPending); err != nil {
 		r.refused = max(r.refused, size)
 		return err
 	}
-	r.taken += cost(size)
+	r.taken += cost(size) + owedPending
 	return nil
 }
 
 func (r *room) fits(n int64) error {
-	if used := r.space.used() + r.taken; used+n+r.reserve > r.maxBytes {
+	if used := r.space.used() + r.taken; used+n+r.owed+r.reserve > r.maxBytes {
 		return fmt.Errorf("%w: %d of %d bytes are used", ErrFull, used, r.maxBytes)
 	}
 	if r.stuck(n) {
@@ -106,7 +111,7 @@ func (r *room) stuck(n int64) bool {
 // allocateFor makes sure that the disk has the blocks. Free pages count three quarters: some are too small for what comes.
 func (r *room) allocateFor(n int64) error {
 	have := r.st.allocated - r.space.highWater + r.space.free/4*3
-	short := r.reserve + r.taken + n - have
+	short := r.reserve + r.owed + r.taken + n - have
 	if short <= 0 {
 		return nil
 	}
@@ -145,7 +150,7 @@ func (r *room) recheck() {
 		return
 	}
 	r.begin()
-	if r.fits(cost(r.refused)) == nil {
+	if r.fits(cost(r.refused)+owedPending) == nil {
 		r.refused = 0
 	}
 }

@@ -29,7 +29,9 @@ func (r *rig) fill(endpoint string, size int) int {
 				r.n++
 				id := fmt.Sprintf("e%d", r.n)
 				mu.Unlock()
-				_, err := r.Append(r.t.Context(), event(id, endpoint, strings.Repeat("x", size)))
+				ev := event(id, endpoint, strings.Repeat("x", size))
+				ev.Target += r.target
+				_, err := r.Append(r.t.Context(), ev)
 				mu.Lock()
 				defer mu.Unlock()
 				switch {

@@ -163,14 +163,14 @@ func (v *salvager) run(ctx context.Context) (report SalvageReport, err error) {
 }
 
 func (v *salvager) finish(damaged int64) (report SalvageReport, err error) {
-	c, err := rebuild(v.w.db.Update, damaged > 0)
+	r, err := rebuild(v.w.db.Update, damaged > 0)
 	if err != nil {
 		return report, err
 	}
 	err = v.w.db.Update(func(tx *bolt.Tx) error {
-		report = v.census.compare(tx, c.nextSeq-1, damaged)
-		c.salvageLost += report.Lost
-		return tx.Bucket(layout.Meta.Name()).Put(layout.KeyCounters, encodeCounters(&c))
+		report = v.census.compare(tx, r, damaged)
+		r.counters.salvageLost += report.Lost
+		return tx.Bucket(layout.Meta.Name()).Put(layout.KeyCounters, encodeCounters(&r.counters))
 	})
 	return report, err
 }

@@ -12,9 +12,10 @@ import (
 // rig is an open spool with a receiver of its fresh leases.
 type rig struct {
 	*Spool
-	t   *testing.T
-	cfg Config
-	n   int // of IDs given out by fill
+	t      *testing.T
+	cfg    Config
+	n      int    // of IDs given out by fill
+	target string // of fill's events, added to the usual one
 
 	mu        sync.Mutex
 	committed []Committed

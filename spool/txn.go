@@ -33,6 +33,7 @@ type txn struct {
 	room      *room
 	sweep     sweep
 	keys      int         // how many were remembered
+	results   int         // how many were recorded
 	deferred  []operation // accepts that are to be tried again
 	wanted    int64       // bytes of history that they asked for
 	gaveWay   int64       // bytes of history dropped for them
