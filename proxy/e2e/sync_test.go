@@ -161,3 +161,30 @@ func TestPostgresComesAndGoes(t *testing.T) {
 		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 40
 	})
 }
+
+// A wrong password hurts nobody, and a connection string that a reload corrects is used at once.
+func TestConnectionStringIsCorrectedByReload(t *testing.T) {
+	db := pgtest.New(t)
+	r := newReceiver(t, nil)
+	wrong := *db
+	wrong.DSN = strings.Replace(db.DSN, "postgres://", "postgres://nobody-", 1)
+	p := startPostern(t, synced(&wrong, ""))
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+	status := func() (connected bool, text string) {
+		var s struct {
+			Sync struct {
+				Connected bool
+				Error     string
+			}
+		}
+		p.api("GET", "status", "", &s)
+		return s.Sync.Connected, s.Sync.Error
+	}
+	p.eventually(10*time.Second, "the trouble to be told", func() bool { _, text := status(); return text != "" })
+	p.configure(synced(db, ""))
+	p.reload()
+	p.eventually(20*time.Second, "the row to arrive", func() bool {
+		connected, _ := status()
+		return connected && ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 1
+	})
+}
