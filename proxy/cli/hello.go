@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -58,8 +59,8 @@ func (s *session) greet(ctx context.Context, address string, receiver *helloRece
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case got := <-receiver.first:
-		_, err = fmt.Fprintf(s.out, "The receiver got:     %s\n%s\nTry next:\n  %s\n  %s   (answers 503: watch the retries)\n  postern status\n  postern events\n",
-			got.line, got.headers, curl(address, receiver.base+"/again?cid=2"), curl(address, receiver.base+"/fail?cid=3"))
+		_, err = fmt.Fprintf(s.out, "The receiver got:     %s\n%s\nTry next:\n  %s\n  %s   (answers 503: watch the retries)\n  %[5]s status\n  %[5]s events\n",
+			got.line, got.headers, curl(address, receiver.base+"/again?cid=2"), curl(address, receiver.base+"/fail?cid=3"), os.Args[0])
 	}
 	return err
 }

@@ -77,9 +77,7 @@ func TestTwoInstancesOneFleet(t *testing.T) {
 		"SELECT count(*) FROM instances":                                                              2,
 		"SELECT dead_letter FROM pipeline_status":                                                     2,
 	} {
-		if got := ask[int](t, db, query); got != want {
-			t.Errorf("%s: %d, want %d", query, got, want)
-		}
+		one.eventually(10*time.Second, fmt.Sprintf("%d by %s", want, query), func() bool { return ask[int](t, db, query) == want })
 	}
 	one.eventually(10*time.Second, "the fleet's health", func() bool {
 		return ask[int](t, db, "SELECT count(*) FROM endpoint_health") == 2
