@@ -110,7 +110,7 @@ var damage = map[string]struct {
 			b[5*page+i] = 0xff
 		}
 		return b
-	}, "yes"},
+	}, "maybe"},
 	"cut in the middle of the data": {func(b []byte, page int) []byte { return b[:bytes.LastIndex(b, []byte("event 500"))] }, "yes"},
 	"page 2 over 3":                 {func(b []byte, page int) []byte { copy(b[3*page:4*page], b[2*page:3*page]); return b }, "maybe"},
 	"empty":                         {func([]byte, int) []byte { return nil }, "yes"},
@@ -143,6 +143,9 @@ func TestDamagedSpool(t *testing.T) {
 			kept, _ := filepath.Glob(filepath.Join(p.dir, "data", "*.corrupt-*"))
 			if d.kept == "yes" && len(kept) != 1 {
 				t.Errorf("kept of the damaged file: %v", kept)
+			}
+			if len(kept) == 0 { // the page was a free one: then nothing may be missing
+				r.wait(1001, 20*time.Second)
 			}
 			if said := strings.Count(p.log.String(), "the spool's file was damaged"); said != len(kept) {
 				t.Errorf("said %d times", said)
