@@ -108,8 +108,8 @@ func parseSchema(text string) (string, error) {
 			return "", fmt.Errorf("%s is not a schema name; use a-z, 0-9 and _, not beginning with a digit", quote(text))
 		}
 	}
-	if text == "" || len(text) > 63 || strings.HasPrefix(text, "pg_") {
-		return "", fmt.Errorf("%s is not a schema name; it has 1 to 63 characters and does not begin with pg_", quote(text))
+	if text == "" || len(text) > 40 || strings.HasPrefix(text, "pg_") {
+		return "", fmt.Errorf("%s is not a schema name; it has 1 to 40 characters and does not begin with pg_", quote(text))
 	}
 	return text, nil
 }

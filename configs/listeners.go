@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 )
@@ -40,9 +39,9 @@ func Listeners(o Options) (ingest, admin Listener, err error) {
 func (c *Config) glance(r *reader, data []byte) {
 	root := r.parseDocument(data)
 	if root == nil {
-		if blocks := listenerBlocks(string(data)); blocks != "" {
+		if text := blocks(string(data), listenerKey); text != "" {
 			r.problems = nil
-			root = r.parseDocument([]byte(blocks))
+			root = r.parseDocument([]byte(text))
 		}
 	}
 	top := r.entries(root)
@@ -80,18 +79,3 @@ func (r *reader) pick(s section, values map[string]ast.Node, path string, names 
 }
 
 var listenerKey = regexp.MustCompile(`^(listen|token_file|admin)\s*:`)
-
-// listenerBlocks cuts the top-level entries with the four settings out of a file in block style.
-func listenerBlocks(text string) string {
-	var blocks strings.Builder
-	inside := false
-	for line := range strings.Lines(text) {
-		if first := line[0]; first != ' ' && first != '\t' && first != '#' && first != '\n' && first != '\r' {
-			inside = listenerKey.MatchString(line)
-		}
-		if inside {
-			blocks.WriteString(line)
-		}
-	}
-	return blocks.String()
-}

@@ -268,9 +268,9 @@ func TestOutboxTellsTheStory(t *testing.T) {
 	if err := r.Delete(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := r.Outbox(100)
-	if err != nil {
-		t.Fatal(err)
+	rows, more, err := r.Outbox(100)
+	if err != nil || more {
+		t.Fatal(more, err)
 	}
 	var got []string
 	for _, row := range rows {
@@ -297,7 +297,7 @@ func TestOutboxTellsTheStory(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.reopen()
-	if rows, err := r.Outbox(1); err != nil || len(rows) != 1 || rows[0].Index != 4 {
+	if rows, more, err := r.Outbox(1); err != nil || !more || len(rows) != 1 || rows[0].Index != 4 {
 		t.Errorf("after OutboxDone: %+v, %v", rows, err)
 	}
 	if n := r.Stats().OutboxRows; n != 4 {
@@ -316,7 +316,7 @@ func TestOutboxBodies(t *testing.T) {
 			r.append(event("empty", endpointA, ""))
 			r.append(event("too big", endpointA, strings.Repeat("x", mib)))
 			r.reopen()
-			rows, err := r.Outbox(10)
+			rows, _, err := r.Outbox(10)
 			r.must(err)
 			for i, row := range rows {
 				want := ""
@@ -341,12 +341,12 @@ func TestOutboxBodies(t *testing.T) {
 		t.Errorf("stats %+v", st)
 	}
 	held := 0
-	rows, err := r.Outbox(1000)
+	rows, more, err := r.Outbox(1000)
 	r.must(err)
 	for _, row := range rows {
 		held += len(row.Body)
 	}
-	if held == 0 || held > outboxReadBytes+mib {
-		t.Errorf("%d rows with %d bytes at once", len(rows), held)
+	if held == 0 || held > outboxReadBytes+mib || !more {
+		t.Errorf("%d rows with %d bytes at once, more: %v", len(rows), held, more)
 	}
 }

@@ -124,7 +124,8 @@ type OutboxRow struct {
 	Endpoint string
 	Named    bool
 	Target   string // without query and user info; empty where only the endpoint may be shown
-	// Deleted tells that a person dropped the event: State is zero then, and no other row of this event follows.
+	// Deleted tells that a person dropped the event, or that a dead letter has outlived its retention: State is zero then,
+	// and no other row of this event follows.
 	Deleted  bool
 	State    State
 	Attempt  *Attempt // nil for an acceptance or a person's intervention

@@ -37,7 +37,7 @@ func (r *rig) mustBe(err, want error) {
 
 func TestRetention(t *testing.T) {
 	c := newClock()
-	r := newRig(t, c.use)
+	r := newRig(t, c.use, func(cfg *Config) { cfg.Outbox = true })
 	for _, id := range []string{"delivered", "dead", "waiting"} {
 		ev := event(id, endpointA, "x")
 		ev.IdempotencyKey, ev.AcceptedAt = id, c.now()
@@ -66,6 +66,11 @@ func TestRetention(t *testing.T) {
 	}
 	c.pass(719 * time.Hour)
 	there("waiting")
+	rows, _, err := r.Outbox(10)
+	r.must(err)
+	if last := rows[len(rows)-1]; len(rows) != 6 || last.EventID != "dead" || !last.Deleted || last.Version != 3 || last.DeadReason != ReasonPermanent || last.Endpoint != endpointA {
+		t.Errorf("the central store is told by %d rows, the last one %+v", len(rows), last)
+	}
 	if got := r.Endpoints(); len(got) != 1 || got[0].Pending != 1 || got[0].DeadLetter != 0 {
 		t.Errorf("endpoints: %+v", got)
 	}

@@ -58,14 +58,13 @@ func shownTarget(ev *Event) string {
 const outboxReadBytes = 8 * mib
 
 // Outbox returns up to max of the oldest rows, in the order in which they were committed, and fewer where their bodies are
-// big. A row that cannot be decoded
-// is left out; the next OutboxDone removes it.
-func (s *Spool) Outbox(max int) ([]OutboxRow, error) {
-	var rows []OutboxRow
-	err := s.store.view(func(tx *bolt.Tx) error {
+// big; more tells that there are further ones. A row that cannot be decoded is left out; the next OutboxDone removes it.
+func (s *Spool) Outbox(max int) (rows []OutboxRow, more bool, err error) {
+	err = s.store.view(func(tx *bolt.Tx) error {
 		c := tx.Bucket(layout.Outbox.Name()).Cursor()
 		bytes := 0
-		for k, v := c.First(); k != nil && len(rows) < max && (len(rows) == 0 || bytes < outboxReadBytes); k, v = c.Next() {
+		k, v := c.First()
+		for ; k != nil && len(rows) < max && (len(rows) == 0 || bytes < outboxReadBytes); k, v = c.Next() {
 			index, ok := layout.Seq(k)
 			if bytes += len(v); !ok {
 				continue
@@ -74,9 +73,10 @@ func (s *Spool) Outbox(max int) ([]OutboxRow, error) {
 				rows = append(rows, row)
 			}
 		}
+		more = k != nil
 		return nil
 	})
-	return rows, err
+	return rows, more, err
 }
 
 // outboxDoneStep bounds how many rows one transaction removes.

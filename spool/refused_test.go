@@ -13,7 +13,7 @@ import (
 // outboxIDs are the events that the outbox speaks of, in order.
 func (r *rig) outboxIDs() (ids []string) {
 	r.t.Helper()
-	rows, err := r.Outbox(5000)
+	rows, _, err := r.Outbox(5000)
 	r.must(err)
 	for _, row := range rows {
 		ids = append(ids, row.EventID)
@@ -40,7 +40,7 @@ func TestRefusedRowsWaitForAPerson(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		r.append(event(id, endpointA, "x"))
 	}
-	before, err := r.Outbox(10)
+	before, _, err := r.Outbox(10)
 	r.must(err)
 	r.must(r.OutboxRefuse(2, "no teapots"))
 	r.must(r.OutboxRefuse(2, "again")) // no longer there

@@ -164,7 +164,7 @@ func TestHistoryGivesWay(t *testing.T) {
 	if st.OutboxRows == 0 || st.HistoryDropped == 0 {
 		t.Errorf("stats %+v", st)
 	}
-	if rows, _ := r.Outbox(1); len(rows) != 1 || rows[0].Index < 100 {
+	if rows, _, _ := r.Outbox(1); len(rows) != 1 || rows[0].Index < 100 {
 		t.Errorf("the oldest row is still there: %+v", rows)
 	}
 	if _, err := r.Get("0", false); !errors.Is(err, ErrNotFound) {

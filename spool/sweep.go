@@ -124,6 +124,10 @@ func (t *txn) expireOne(seq uint64) {
 	}
 	t.del(layout.Dead, key)
 	t.del(layout.IDs, layout.PackID(dl.event.ID))
+	// The central store drops it too: its dead letters are those that can still be sent again.
+	p := dl.progress
+	p.version++
+	t.outbox(&dl.event, &p, OutboxRow{Deleted: true, DeadReason: p.DeadReason})
 }
 
 // expireEndpoints forgets the endpoints that nothing refers to any more. What the limiter stored under the same name is not

@@ -79,16 +79,27 @@ func (a ago) String() string {
 
 func (a ago) duration() time.Duration { return time.Duration(a) }
 
-// configuration is the file's, where one is needed or named, else the defaults.
-func (f storeFlags) configuration(s *session) (*configs.Config, error) {
+// central is what is known of the configuration, with what of it cannot be read and is not needed to ask Postgres.
+type central struct {
+	*configs.Config
+	other error
+}
+
+// configuration is the file's, where one is needed or named, else the defaults. Of the file the section sync alone must be
+// right: these commands run where no Postern does, without its secrets.
+func (f storeFlags) configuration(s *session) (central, error) {
 	if f.DSN != "" && f.Config == "" {
-		return configs.Defaults(), nil
+		return central{configs.Defaults(), nil}, nil
 	}
-	return s.loadConfig(configs.Options{Path: f.Config, SyncDSN: f.DSN, Getenv: s.Env})
+	cfg, other, err := configs.Central(configs.Options{Path: f.Config, SyncDSN: f.DSN, Getenv: s.Env})
+	if err != nil {
+		return central{}, &exitError{code: exitUsage, err: fmt.Errorf("which Postgres to ask cannot be read from the configuration:\n%w", err)}
+	}
+	return central{cfg, other}, nil
 }
 
 // where says which Postgres and schema are meant.
-func (f storeFlags) where(cfg *configs.Config) pgstore.Config {
+func (f storeFlags) where(cfg central) pgstore.Config {
 	return pgstore.Config{DSN: cmp.Or(f.DSN, cfg.Sync.DSN), Schema: cmp.Or(f.Schema, cfg.Sync.Schema), Timeout: queryTimeout}
 }
 
@@ -108,7 +119,7 @@ func (f storeFlags) open(c pgstore.Config) (*pgstore.Store, error) {
 }
 
 // ask opens the store, lets fn ask, and closes it.
-func (f fleetFlags) ask(s *session, fn func(ctx context.Context, fleet *fleet.Fleet, cfg *configs.Config) error) error {
+func (f fleetFlags) ask(s *session, fn func(ctx context.Context, fleet *fleet.Fleet, cfg central) error) error {
 	cfg, err := f.configuration(s)
 	if err != nil {
 		return err

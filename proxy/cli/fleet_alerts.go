@@ -43,10 +43,13 @@ func (c *fleetAlertsCmd) Validate() error {
 
 // Run prints what fires.
 func (c *fleetAlertsCmd) Run(s *session) error {
-	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, cfg *configs.Config) error {
+	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, cfg central) error {
+		if cfg.other != nil && c.StuckAfter == 0 {
+			s.hint("the configuration has mistakes, and an event counts as stuck by what can be read of it (--stuck-after says it outright); `postern config check` names them.")
+		}
 		found, err := f.Alerts(ctx, fleet.Thresholds{
 			Endpoint: c.Endpoint, Since: c.Since.duration(), DeadLetters: c.DeadLetters, DeadWindow: c.DeadWindow, QueueAge: c.QueueAge,
-			P95: c.P95, P95Factor: c.P95Factor, MinSamples: c.MinSamples, Windows: c.windows(cfg),
+			P95: c.P95, P95Factor: c.P95Factor, MinSamples: c.MinSamples, Windows: c.windows(cfg.Config),
 		})
 		if err != nil {
 			return err
@@ -74,6 +77,9 @@ func (c *fleetAlertsCmd) windows(cfg *configs.Config) pgstore.Windows {
 	w := pgstore.Windows{Default: window(cfg.Defaults), ByURL: make(map[string]pgstore.Window)}
 	for i := range cfg.Endpoints {
 		e := &cfg.Endpoints[i]
+		if e.URL.Host == "" {
+			continue // it could not be read
+		}
 		one := window(e.Policy)
 		// Ad hoc targets that match are known by their origin, which other targets may share.
 		for _, t := range e.Match {

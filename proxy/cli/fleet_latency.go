@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"postern/configs"
 	"postern/proxy/cli/term"
 	"postern/proxy/fleet"
 	"postern/sync/pgstore"
@@ -27,7 +26,7 @@ func (fleetSlowCmd) Help() string {
 
 // Run prints one line per slow endpoint, the slowest first.
 func (c *fleetSlowCmd) Run(s *session) error {
-	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, _ *configs.Config) error {
+	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, _ central) error {
 		list, err := f.Slow(ctx, fleet.SlowQuery{Endpoint: c.Endpoint, Since: c.Since.duration(), OverP95: c.P95, MinSamples: c.MinSamples})
 		if err != nil {
 			return err
@@ -77,7 +76,7 @@ func (fleetPercentilesCmd) Help() string {
 
 // Run prints one line per endpoint, the slowest first.
 func (c *fleetPercentilesCmd) Run(s *session) error {
-	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, _ *configs.Config) error {
+	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, _ central) error {
 		list, err := f.Percentiles(ctx, c.Endpoint, c.Since.duration())
 		if err != nil {
 			return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"postern/configs"
 	"postern/proxy/client"
 	"postern/proxy/fleet"
 )
@@ -18,7 +17,7 @@ func (fleetLettersCmd) Help() string {
 
 // Run prints one line per endpoint, then what was found with what to do.
 func (c *fleetLettersCmd) Run(s *session) error {
-	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, _ *configs.Config) error {
+	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, _ central) error {
 		letters, err := f.DeadLetters(ctx, c.Endpoint, c.Since.duration())
 		if err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"postern/configs"
 	"postern/proxy/cli/term"
 	"postern/proxy/fleet"
 )
@@ -22,7 +21,7 @@ func (fleetStatusCmd) Help() string {
 
 // Run prints what all instances have reported, then one line per instance.
 func (c *fleetStatusCmd) Run(s *session) error {
-	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, _ *configs.Config) error {
+	return c.ask(s, func(ctx context.Context, f *fleet.Fleet, _ central) error {
 		st, err := f.Status(ctx, c.Endpoint, c.Since.duration())
 		if err != nil {
 			return err

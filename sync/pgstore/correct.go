@@ -7,23 +7,25 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// When history had to be dropped on the way here, the store still takes events for unfinished that are finished. Whoever
-// knows better lists them with Unfinished and puts them right with Correct.
+// When history had to be dropped on the way here, the store still takes events for unfinished that are finished, and for
+// dead letters what was sent again or removed. Whoever knows better lists them with Undelivered and puts them right with
+// Correct.
 
-// Unfinished is an event of this instance that the store takes for unfinished.
-type Unfinished struct {
+// Undelivered is an event of this instance that the store does not take for delivered.
+type Undelivered struct {
 	EventID   string
 	CreatedAt time.Time
 	Version   int64
+	Status    string
 }
 
-// Unfinished returns the instance's unfinished events behind after, oldest first, at most limit of them. The zero value
-// begins at the start.
-func (s *Store) Unfinished(ctx context.Context, after Unfinished, limit int) ([]Unfinished, error) {
-	const q = `SELECT event_id, created_at, version FROM webhook_queue
-		WHERE instance_id = $1::uuid AND status IN ('pending', 'failed', 'in_flight') AND (created_at, event_id) > ($2::timestamptz, $3::text)
+// Undelivered returns the instance's events behind after that are not delivered, oldest first, at most limit of them. The
+// zero value begins at the start.
+func (s *Store) Undelivered(ctx context.Context, after Undelivered, limit int) ([]Undelivered, error) {
+	const q = `SELECT event_id, created_at, version, status FROM webhook_queue
+		WHERE instance_id = $1::uuid AND status <> 'delivered' AND (created_at, event_id) > ($2::timestamptz, $3::text)
 		ORDER BY created_at, event_id LIMIT $4::integer`
-	return collect[Unfinished](ctx, s, "read unfinished events", q, s.cfg.Instance, moment(after.CreatedAt), after.EventID, limit)
+	return collect[Undelivered](ctx, s, "read what is not delivered", q, s.cfg.Instance, moment(after.CreatedAt), after.EventID, limit)
 }
 
 // Correct gives events the state in rows, where the stored version is still the row's: whatever has arrived since knows

@@ -12,12 +12,12 @@ func TestCorrect(t *testing.T) {
 	b := open(t, db, instance(instanceB))
 	write(t, b, pending("a"))
 	write(t, s, pending("a"), tried("b", 1, "failed", 500, "http_500", 1), pending("c"), pending("d"), delivered("e", 1), tried("f", 1, "dead_letter", 404, "http_404", 1))
-	list := must[[]pgstore.Unfinished](t)(s.Unfinished(t.Context(), pgstore.Unfinished{}, 3))
+	list := must[[]pgstore.Undelivered](t)(s.Undelivered(t.Context(), pgstore.Undelivered{}, 3))
 	if len(list) != 3 || list[0].EventID != "a" || list[1].EventID != "b" || list[1].Version != 2 || !list[0].CreatedAt.Equal(now.Add(-time.Minute)) {
 		t.Fatalf("unfinished: %+v", list)
 	}
-	rest := must[[]pgstore.Unfinished](t)(s.Unfinished(t.Context(), list[2], 3))
-	if len(rest) != 1 || rest[0].EventID != "d" {
+	rest := must[[]pgstore.Undelivered](t)(s.Undelivered(t.Context(), list[2], 3))
+	if len(rest) != 2 || rest[0].EventID != "d" || rest[0].Status != "pending" || rest[1].EventID != "f" || rest[1].Status != "dead_letter" {
 		t.Fatalf("behind them: %+v", rest)
 	}
 

@@ -45,7 +45,8 @@ func (s *Store) Heartbeat(ctx context.Context, h Heartbeat) (skew time.Duration,
 	if err != nil {
 		return 0, err
 	}
-	const put = `INSERT INTO instances AS i (instance_id, labels, version, started_at, stopped_at, clock_skew_ms, pending, awaiting_retry,
+	const put = `WITH before AS (SELECT started_at FROM instances WHERE instance_id = $1::uuid)
+		INSERT INTO instances AS i (instance_id, labels, version, started_at, stopped_at, clock_skew_ms, pending, awaiting_retry,
 			in_flight, dead_letter, oldest_pending, spool_bytes, backlog_rows, lag_ms, rejected_rows, dropped_rows)
 		SELECT $1::uuid, $2::jsonb, $3::text, $4::timestamptz, CASE WHEN $5::boolean THEN now() END,
 			(extract(epoch FROM $6::timestamptz - clock_timestamp()) * 1000)::bigint, $7::bigint, $8::bigint, $9::bigint, $10::bigint,
@@ -55,21 +56,39 @@ func (s *Store) Heartbeat(ctx context.Context, h Heartbeat) (skew time.Duration,
 			awaiting_retry = excluded.awaiting_retry, in_flight = excluded.in_flight, dead_letter = excluded.dead_letter,
 			oldest_pending = excluded.oldest_pending, spool_bytes = excluded.spool_bytes, backlog_rows = excluded.backlog_rows,
 			lag_ms = excluded.lag_ms, rejected_rows = excluded.rejected_rows, dropped_rows = excluded.dropped_rows
-		RETURNING clock_skew_ms`
+		RETURNING clock_skew_ms, (SELECT b.started_at FROM before b)`
 	var skewMS int64
+	var before *time.Time
 	err = s.tx(ctx, s.usual("send a heartbeat"), func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, put, s.cfg.Instance, string(labels), text(s.cfg.Version, maxText), momentOrNull(h.StartedAt), h.Stopping,
 			s.cfg.Now(), h.Pending, h.AwaitingRetry, h.InFlight, h.Dead, momentOrNull(h.OldestPending), h.SpoolBytes, h.BacklogRows,
-			h.Lag.Milliseconds(), h.RejectedRows, h.DroppedRows).Scan(&skewMS)
+			h.Lag.Milliseconds(), h.RejectedRows, h.DroppedRows).Scan(&skewMS, &before)
 	})
+	if err != nil {
+		return 0, err
+	}
+	s.lookForTwin(before, h.StartedAt)
 	skew = time.Duration(skewMS) * time.Millisecond
 	if skew.Abs() > skewWorthSaying && s.skewed.CompareAndSwap(false, true) {
 		s.cfg.Logger.Warn("the clocks of this machine and of Postgres differ: views of the last hour show another hour; set the clocks",
 			"skew_seconds", skew.Seconds())
-	} else if err == nil && skew.Abs() <= skewWorthSaying {
+	} else if skew.Abs() <= skewWorthSaying {
 		s.skewed.Store(false)
 	}
-	return skew, err
+	return skew, nil
+}
+
+// lookForTwin compares the start that our last heartbeat left with the one that is there now. Only another process with
+// the same ID can have replaced it: two Posterns run on copies of one spool, and send its events twice.
+func (s *Store) lookForTwin(before *time.Time, ours time.Time) {
+	if !s.beaten.Swap(true) || before == nil || before.Equal(moment(ours)) {
+		return
+	}
+	if s.copied.CompareAndSwap(false, true) {
+		s.cfg.Logger.Error("another running Postern has this instance's ID, so its spool is a copy: both send the events that were in it, and each"+
+			" overwrites what the other reports; stop one of them and give it a spool of its own (spool.dir)",
+			"instance_id", s.cfg.Instance, "other_started_at", before.UTC())
+	}
 }
 
 func cleanLabels(labels map[string]string) map[string]string {

@@ -11,7 +11,8 @@ type Row struct {
 	Version uint64
 	// EndpointName is the configured name, or the origin; EndpointURL has neither query nor user info.
 	EndpointName, EndpointURL string
-	// Status is one of pending, in_flight, failed, delivered, dead_letter; empty where a person deleted the event.
+	// Status is one of pending, in_flight, failed, delivered, dead_letter; empty where the event was removed from its
+	// spool, by a person or past its retention.
 	Status string
 	// Attempt is nil where no attempt was made.
 	Attempt     *Attempt

@@ -19,6 +19,8 @@ type Store struct {
 	begin string
 
 	skewed atomic.Bool // that the clocks differ was said
+	beaten atomic.Bool // a heartbeat has been sent
+	copied atomic.Bool // that another process has this instance's ID was said
 
 	mu  sync.Mutex            // guards ids
 	ids map[endpointRef]int32 // as far as known

@@ -198,3 +198,33 @@ func TestClocks(t *testing.T) {
 		})
 	}
 }
+
+// TestACopiedSpool: two processes with one instance's ID are told apart by when they started, and the operator is told
+// once. A restart is none, and neither is another instance.
+func TestACopiedSpool(t *testing.T) {
+	var log bytes.Buffer
+	logged := func(c *pgstore.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+	s, db := migrated(t, logged)
+	beat := func(s *pgstore.Store, started time.Time) {
+		t.Helper()
+		if _, err := s.Heartbeat(t.Context(), pgstore.Heartbeat{StartedAt: started}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := time.Now().Add(-time.Hour)
+	beat(s, first)
+	beat(s, first)
+	beat(open(t, db, instance(instanceB)), time.Now())
+	restarted, second := open(t, db, logged), time.Now()
+	beat(restarted, second)
+	beat(restarted, second)
+	if strings.Contains(log.String(), "a copy") {
+		t.Fatalf("said of a restart: %s", &log)
+	}
+	beat(s, first) // the first one was not stopped after all
+	beat(restarted, second)
+	beat(s, first)
+	if n := strings.Count(log.String(), "its spool is a copy"); n != 2 {
+		t.Errorf("said %d times by two processes: %s", n, &log)
+	}
+}

@@ -48,7 +48,7 @@ func (s *Store) Write(ctx context.Context, rows []Row) error {
 	return err
 }
 
-// bury notes events that a person deleted and removes their rows.
+// bury notes events that were removed and deletes their rows.
 func (s *Store) bury(ctx context.Context, tx pgx.Tx, deleted []*state) error {
 	if len(deleted) == 0 {
 		return nil

@@ -23,6 +23,7 @@ type fakeOutbox struct {
 	rows    []spool.OutboxRow
 	refused map[string]string
 	err     error
+	small   int           // where not 0, no batch has more rows: their bodies are big
 	stuck   chan struct{} // OutboxDone waits for it where not nil
 }
 
@@ -38,10 +39,13 @@ func (f *fakeOutbox) add(ids ...string) {
 	}
 }
 
-func (f *fakeOutbox) Outbox(limit int) ([]spool.OutboxRow, error) {
+func (f *fakeOutbox) Outbox(limit int) (rows []spool.OutboxRow, more bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.Clone(f.rows[:min(limit, len(f.rows))]), f.err
+	if f.small > 0 {
+		limit = min(limit, f.small)
+	}
+	return slices.Clone(f.rows[:min(limit, len(f.rows))]), limit < len(f.rows), f.err
 }
 
 func (f *fakeOutbox) OutboxDone(upTo uint64) error {
@@ -93,7 +97,7 @@ type tally struct {
 type fakeStore struct {
 	mu sync.Mutex
 	tally
-	unfinished []pgstore.Unfinished // in order of event ID
+	undelivered []pgstore.Undelivered // in order of event ID
 	// fail decides about every call; nil: all is well.
 	fail func(call string, rows []pgstore.Row) error
 	// hole swallows calls until their context ends.
@@ -203,13 +207,13 @@ func (f *fakeStore) Maintain(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (f *fakeStore) Unfinished(ctx context.Context, after pgstore.Unfinished, limit int) (list []pgstore.Unfinished, err error) {
-	if err := f.call(ctx, "unfinished", nil); err != nil {
+func (f *fakeStore) Undelivered(ctx context.Context, after pgstore.Undelivered, limit int) (list []pgstore.Undelivered, err error) {
+	if err := f.call(ctx, "undelivered", nil); err != nil {
 		return nil, err
 	}
 	f.set(func() {
 		f.compared++
-		for _, u := range f.unfinished {
+		for _, u := range f.undelivered {
 			if u.EventID > after.EventID && len(list) < limit {
 				list = append(list, u)
 			}

@@ -11,7 +11,7 @@ import (
 
 // Outbox is the spool's list of what happened; *spool.Spool is one.
 type Outbox interface {
-	Outbox(max int) ([]spool.OutboxRow, error)
+	Outbox(max int) (rows []spool.OutboxRow, more bool, err error)
 	OutboxDone(upTo uint64) error
 	OutboxRefuse(index uint64, cause string) error
 }
@@ -30,9 +30,9 @@ type Reporter interface {
 	Maintain(ctx context.Context) (held bool, err error)
 }
 
-// Corrector lists what the store takes for unfinished, and takes corrections; *pgstore.Store is one.
+// Corrector lists what the store does not take for delivered, and takes corrections; *pgstore.Store is one.
 type Corrector interface {
-	Unfinished(ctx context.Context, after pgstore.Unfinished, limit int) ([]pgstore.Unfinished, error)
+	Undelivered(ctx context.Context, after pgstore.Undelivered, limit int) ([]pgstore.Undelivered, error)
 	Correct(ctx context.Context, rows []pgstore.Row) error
 }
 
@@ -74,7 +74,7 @@ type Parts struct {
 	Payload func(row spool.OutboxRow) []byte
 	// Snapshot may be nil: then there are neither heartbeats nor health.
 	Snapshot func() Snapshot
-	// Events may be nil: then what was finished in rows that had to be dropped stays unfinished in the store.
+	// Events may be nil: then what ended in rows that had to be dropped stays in the store as it was.
 	Events Events
 	// Logger is told when the store goes away and comes back. Nil: nothing is logged.
 	Logger *slog.Logger

@@ -11,9 +11,10 @@ import (
 	"postern/sync/pgstore"
 )
 
-// pump carries one batch: read, write, mark. full tells that there may be more.
-func (s *Syncer) pump(ctx context.Context) (full bool, err error) {
-	rows, err := s.parts.Outbox.Outbox(s.cfg.BatchRows)
+// pump carries one batch: read, write, mark. more tells that the outbox had further rows, however many this batch has: big
+// bodies end one long before its number of rows does.
+func (s *Syncer) pump(ctx context.Context) (more bool, err error) {
+	rows, more, err := s.parts.Outbox.Outbox(s.cfg.BatchRows)
 	if err != nil {
 		return false, fmt.Errorf("read the outbox: %w", err)
 	}
@@ -32,11 +33,10 @@ func (s *Syncer) pump(ctx context.Context) (full bool, err error) {
 	if err := within(ctx, func() error { return s.parts.Outbox.OutboxDone(last) }); err != nil {
 		return false, fmt.Errorf("mark rows as written: %w", err)
 	}
-	full = len(rows) == s.cfg.BatchRows
-	if !full {
+	if !more {
 		s.meter.waiting(nil, time.Now())
 	}
-	return full, nil
+	return more, nil
 }
 
 // refusal is a row that the store refuses, and why.

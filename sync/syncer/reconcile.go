@@ -18,14 +18,14 @@ const (
 )
 
 // check is where the comparison stands. Rows that had to be dropped can have told the end of an event, which the store
-// then takes for unfinished for ever. So the store's unfinished events are compared with the spool's: once after the
-// start, and again whenever rows were dropped.
+// then takes for unfinished, or for a dead letter, for ever. So what the store has as not delivered is compared with the
+// spool: once after the start, and again whenever rows were dropped.
 type check struct {
 	dropped int64 // rows dropped, as last reported
 	done    int64 // as of the last comparison
 	began   bool  // after the start
 	running bool
-	cursor  pgstore.Unfinished
+	cursor  pgstore.Undelivered
 	next    time.Time
 }
 
@@ -37,9 +37,9 @@ func (s *Syncer) reconcile(ctx context.Context, now time.Time) (more bool, err e
 		return false, nil
 	}
 	if !c.running {
-		c.running, c.began, c.done, c.cursor = true, true, c.dropped, pgstore.Unfinished{}
+		c.running, c.began, c.done, c.cursor = true, true, c.dropped, pgstore.Undelivered{}
 	}
-	list, err := s.store.Unfinished(ctx, c.cursor, checkRows)
+	list, err := s.store.Undelivered(ctx, c.cursor, checkRows)
 	if err != nil {
 		return false, err
 	}
@@ -51,7 +51,7 @@ func (s *Syncer) reconcile(ctx context.Context, now time.Time) (more bool, err e
 		if err := s.store.Correct(ctx, rows); err != nil {
 			return false, err
 		}
-		s.log.Info("put right what Postgres took for unfinished", "events", len(rows))
+		s.log.Info("put right what Postgres did not know the end of", "events", len(rows))
 	}
 	if len(list) < checkRows {
 		c.running, c.next = false, now.Add(checkEvery)
@@ -61,8 +61,8 @@ func (s *Syncer) reconcile(ctx context.Context, now time.Time) (more bool, err e
 	return true, nil
 }
 
-// finished picks those that are not unfinished any more, with the state that the spool knows.
-func (s *Syncer) finished(list []pgstore.Unfinished) (rows []pgstore.Row, err error) {
+// finished picks those that have ended otherwise, with the state that the spool knows.
+func (s *Syncer) finished(list []pgstore.Undelivered) (rows []pgstore.Row, err error) {
 	for _, u := range list {
 		row := pgstore.Row{EventID: u.EventID, CreatedAt: u.CreatedAt, Version: uint64(u.Version)}
 		v, err := s.parts.Events.Get(u.EventID, false)
@@ -71,7 +71,7 @@ func (s *Syncer) finished(list []pgstore.Unfinished) (rows []pgstore.Row, err er
 		case err != nil:
 			return nil, fmt.Errorf("look an event up in the spool: %w", err)
 		case !v.AcceptedAt.Equal(u.CreatedAt): // the ID is another event's by now
-		case v.State == spool.StateDelivered || v.State == spool.StateDeadLetter:
+		case v.State.String() != u.Status && (v.State == spool.StateDelivered || v.State == spool.StateDeadLetter):
 			row.Status, row.Attempts, row.DeliveredAt, row.DeadReason = v.State.String(), v.Attempts, v.DeliveredAt, v.DeadReason
 			if n := len(v.History); n > 0 {
 				row.Attempt = translateAttempt(&v.History[n-1])

@@ -41,20 +41,25 @@ func TestWhatIsFinishedIsPutRight(t *testing.T) {
 		sent.History = []spool.Attempt{{Number: 1, StatusCode: 500, Error: "http_500"}, {Number: 2, StatusCode: 204, StartedAt: at, Duration: time.Second}}
 		given := view(at, spool.StateDeadLetter)
 		given.DeadReason = spool.ReasonExpired
-		known := views{"a": sent, "b": given, "c": view(at, spool.StateFailed), "d": view(at, spool.StatePending), "f": view(at.Add(time.Hour), spool.StatePending)}
+		known := views{"a": sent, "b": given, "c": view(at, spool.StateFailed), "d": view(at, spool.StatePending), "f": view(at.Add(time.Hour), spool.StatePending),
+			"g": given, "h": sent}
 		var dropped atomic.Int64
 		b := start(t, func(b *bench) {
 			b.parts.Events = known
 			b.parts.Snapshot = func() Snapshot { return Snapshot{Heartbeat: pgstore.Heartbeat{DroppedRows: dropped.Load()}} }
-			for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
-				b.store.unfinished = append(b.store.unfinished, pgstore.Unfinished{EventID: id, CreatedAt: at, Version: 3})
+			for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"} {
+				u := pgstore.Undelivered{EventID: id, CreatedAt: at, Version: 3, Status: "failed"}
+				if id >= "g" { // known to be given up; h was sent again since, i was removed
+					u.Status = "dead_letter"
+				}
+				b.store.undelivered = append(b.store.undelivered, u)
 			}
 		})
 		var got []string
 		for _, r := range b.store.seen().corrected {
 			got = append(got, fmt.Sprintf("%s:%s:%d:%d", r.EventID, r.Status, r.Version, r.Attempts))
 		}
-		if text := strings.Join(got, " "); text != "a:delivered:3:2 b:dead_letter:3:0 e::3:0 f::3:0" {
+		if text := strings.Join(got, " "); text != "a:delivered:3:2 b:dead_letter:3:0 e::3:0 f::3:0 h:delivered:3:2 i::3:0" {
 			t.Errorf("corrected %s", text)
 		}
 		first := b.store.seen().corrected[0]
@@ -79,13 +84,13 @@ func TestComparisonGoesPageByPageAndGivesWay(t *testing.T) {
 		b := start(t, func(b *bench) {
 			b.parts.Events = views{}
 			for i := range 2*checkRows + 1 {
-				b.store.unfinished = append(b.store.unfinished, pgstore.Unfinished{EventID: fmt.Sprintf("%06d", i)})
+				b.store.undelivered = append(b.store.undelivered, pgstore.Undelivered{EventID: fmt.Sprintf("%06d", i)})
 			}
 			for i := range 150 {
 				b.outbox.add(fmt.Sprint(i)) // more than a batch: these come first
 			}
 			b.store.fail = func(call string, _ []pgstore.Row) error {
-				if call == "unfinished" && b.outbox.left() > 0 {
+				if call == "undelivered" && b.outbox.left() > 0 {
 					return errors.New("compared before the outbox was empty")
 				}
 				return nil

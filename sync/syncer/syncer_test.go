@@ -102,6 +102,21 @@ func TestABacklogIsWorkedOffWithoutWaiting(t *testing.T) {
 	})
 }
 
+// TestBigBodiesDoNotWait: a batch that big bodies cut short is followed by the next one, not by an interval.
+func TestBigBodiesDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := start(t, func(b *bench) { b.outbox.small = 3 })
+		for i := range 50 {
+			b.outbox.add(fmt.Sprint(i))
+		}
+		pass(2*time.Second + 20*maxRest)
+		if seen := b.store.seen(); b.outbox.left() != 0 || seen.writes != 17 {
+			t.Errorf("%d rows are left after %d writes", b.outbox.left(), seen.writes)
+		}
+		b.end()
+	})
+}
+
 // TestOutage: while the store is away nothing is marked, tries become rare and are never given up, and rows go on within
 // the longest wait after it is back.
 func TestOutage(t *testing.T) {

@@ -94,7 +94,8 @@ CREATE INDEX webhook_queue_open ON webhook_queue (status, created_at) WHERE stat
 CREATE INDEX webhook_queue_dead ON webhook_queue (endpoint_id, dead_at) WHERE status = 'dead_letter';
 CREATE TABLE webhook_queue_default PARTITION OF webhook_queue DEFAULT WITH (fillfactor = 90);
 
--- Events that a person deleted, so that a late row does not bring one back.
+-- Events that were removed by a person, or as dead letters past their retention, so that a late row does not bring one
+-- back.
 CREATE TABLE deleted_events (
     instance_id uuid NOT NULL,
     event_id    text NOT NULL,
