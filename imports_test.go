@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 
 	// The leaves: pure, or as good as, and open to everybody under proxy.
 	"postern/proxy/target":   {},
+	"postern/proxy/redact":   {},
 	"postern/proxy/retry":    {},
 	"postern/proxy/problem":  {},
 	"postern/proxy/guard":    {"postern/proxy/problem"},
@@ -41,11 +42,11 @@ var mayImport = map[string][]string{
 	"postern/proxy/signing":  {},
 
 	// The parts: none imports another; only app joins them.
-	"postern/proxy/ingest":    {"postern/spool", "postern/proxy/target", "postern/proxy/problem", "postern/proxy/guard"},
+	"postern/proxy/ingest":    {"postern/spool", "postern/proxy/target", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/redact"},
 	"postern/proxy/scheduler": {"postern/spool", "postern/limiter/...", "postern/proxy/retry"},
-	"postern/proxy/delivery":  {"postern/spool", "postern/proxy/target", "postern/proxy/retry"},
+	"postern/proxy/delivery":  {"postern/spool", "postern/proxy/target", "postern/proxy/retry", "postern/proxy/redact"},
 	"postern/proxy/egress":    {"postern/proxy/target", "postern/proxy/retry"},
-	"postern/proxy/admin":     {"postern/spool", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/findings", "postern/proxy/target"},
+	"postern/proxy/admin":     {"postern/spool", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/findings", "postern/proxy/target", "postern/proxy/redact"},
 	"postern/proxy/telemetry": {},
 	"postern/proxy/client":    {},
 
@@ -56,12 +57,12 @@ var mayImport = map[string][]string{
 		"postern/configs", "postern/spool", "postern/limiter/...", "postern/proxy/ingest", "postern/proxy/scheduler",
 		"postern/proxy/delivery", "postern/proxy/egress", "postern/proxy/admin", "postern/proxy/telemetry",
 		"postern/sync/syncer", "postern/sync/pgstore",
-		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem", "postern/proxy/signing",
+		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem", "postern/proxy/signing", "postern/proxy/redact",
 	},
 	"postern/proxy/cli": {
 		"postern/configs", "postern/spool", "postern/proxy/app", "postern/proxy/client", "postern/proxy/cli/...",
 		"postern/proxy/findings", "postern/proxy/demo", "postern/proxy/signing",
-		"postern/proxy/fleet", "postern/proxy/retry", "postern/sync/pgstore",
+		"postern/proxy/fleet", "postern/proxy/retry", "postern/proxy/redact", "postern/sync/pgstore",
 	},
 	"postern/proxy/cli/term": {},
 	"postern/proxy/demo":     {"postern/proxy/app", "postern/proxy/client", "postern/configs", "postern/proxy/cli/term"},

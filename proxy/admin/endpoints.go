@@ -32,7 +32,7 @@ func (h *Handler) listEndpoints(r *http.Request) (reply, error) {
 // https://partner.example, also where something on the way squeezed the slashes.
 func (h *Handler) serveEndpoint(w http.ResponseWriter, r *http.Request, escaped string) {
 	action := h.action(&escaped)
-	name, err := url.PathUnescape(escaped)
+	name, err := url.PathUnescape(escaped) // shows: only the name of an endpoint that was found, see endpoint
 	switch {
 	case err != nil || name == "":
 		problem.Write(w, notFound("There is nothing at this path. See / for what there is.").Problem)
@@ -88,17 +88,17 @@ func (h *Handler) endpoint(r *http.Request, name string, action *control) (reply
 	if _, err := parameters(r); err != nil {
 		return reply{}, err
 	}
-	if _, ok := h.parts.Endpoints.Get(name); !ok {
+	view, ok := h.parts.Endpoints.Get(name)
+	if !ok {
 		return reply{}, noEndpoint
 	}
 	if action != nil {
 		if err := action.do(r.Context(), name); err != nil {
 			return reply{}, err
 		}
-		h.parts.Logger.Info("an endpoint was "+action.done+" by hand", "endpoint", name, "remote", r.RemoteAddr)
+		h.parts.Logger.Info("an endpoint was "+action.done+" by hand", "endpoint", view.Name, "remote", r.RemoteAddr)
 	}
-	view, ok := h.parts.Endpoints.Get(name)
-	if !ok { // an idle ad hoc endpoint may be forgotten in between
+	if view, ok = h.parts.Endpoints.Get(name); !ok { // an idle ad hoc endpoint may be forgotten in between
 		return reply{}, noEndpoint
 	}
 	return reply{body: view.json()}, nil

@@ -54,7 +54,7 @@ func serve(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	deaf := deafWriter{}
 	refusing.ServeHTTP(deaf, r)
 	if allow := deaf.Header().Get("Allow"); allow != "" {
-		problem.Write(w, methodNotAllowed(allow).Problem)
+		problem.Write(w, methodNotAllowed(allow).Problem) // shows: the methods that the mux has written there
 		return
 	}
 	problem.Write(w, notFound("There is nothing at this path. See / for what there is.").Problem)

@@ -1,11 +1,11 @@
 package admin
 
 import (
-	"log"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
+
+	"postern/proxy/redact"
 )
 
 // Limits of the server. People and scrapers ask small things; what touches every dead letter lifts its own limits
@@ -31,23 +31,6 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true, // the guard is asked for OPTIONS * too
 		Protocols:                    protocols,
-		ErrorLog:                     log.New(serverLog{logger}, "", 0),
+		ErrorLog:                     redact.ServerLog(logger, "admin"),
 	}
-}
-
-// serverLog passes on what an operator can act upon. The rest of net/http's lines are about single requests, and some
-// repeat them.
-type serverLog struct{ logger *slog.Logger }
-
-// Write gets one message of net/http.
-func (l serverLog) Write(line []byte) (int, error) {
-	first, stack, _ := strings.Cut(strings.TrimSuffix(string(line), "\n"), "\n")
-	switch {
-	case strings.HasPrefix(first, "http: Accept error"):
-		l.logger.Warn("The admin listener cannot take connections; if files are too many, raise the limit (ulimit -n).", "error", first)
-	case strings.HasPrefix(first, "http: panic serving"):
-		// The first line has the panic's value, which may hold anything. The stack has places alone.
-		l.logger.Error("A fault in Postern ended an admin request; please report it with this stack.", "stack", stack)
-	}
-	return len(line), nil
 }

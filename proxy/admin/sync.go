@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"postern/proxy/problem"
+	"postern/proxy/redact"
 	"postern/spool"
 )
 
@@ -48,7 +49,7 @@ func (h *Handler) listRefused(r *http.Request) (reply, error) {
 }
 
 func refused(row *spool.RefusedRow) refusedJSON {
-	out := refusedJSON{EventID: row.EventID, Endpoint: row.Endpoint, Cause: row.Cause, RefusedAt: stamp(row.At)}
+	out := refusedJSON{EventID: row.EventID, Endpoint: row.Endpoint, Cause: redact.Text(row.Cause), RefusedAt: stamp(row.At)}
 	if row.State != 0 {
 		state := row.State.String()
 		out.State = &state

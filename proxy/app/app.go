@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"postern/configs"
+	"postern/proxy/redact"
 )
 
 // Options say what to run.
@@ -73,7 +74,7 @@ func silenceLibraries() {
 
 func newLogger(cfg *configs.Config, w io.Writer, level *slog.LevelVar) *slog.Logger {
 	level.Set(cfg.Log.Level)
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: redact.Attr}
 	if cfg.Log.Format == "text" {
 		return slog.New(slog.NewTextHandler(w, options))
 	}

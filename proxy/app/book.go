@@ -84,7 +84,7 @@ func (b *book) find(name string) *entry {
 	}
 	e, err := b.compile(name, origin, b.cfg.Defaults, false)
 	if err != nil {
-		b.log.Error("making the transport of an ad hoc endpoint failed", "endpoint", name, "error", err)
+		b.log.Error("making the transport of an ad hoc endpoint failed", "endpoint", origin.Origin(), "error", err)
 		return nil
 	}
 	e.used = time.Now()

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"postern/limiter"
+	"postern/proxy/redact"
 	"postern/proxy/scheduler"
-	"postern/proxy/target"
 	"postern/proxy/telemetry"
 	"postern/spool"
 )
@@ -74,7 +74,7 @@ func (o *observer) queryShown(event *spool.Event) string {
 		return ""
 	}
 	_, query, _ := strings.Cut(event.Target, "?")
-	return target.Target{PathQuery: "/?" + query}.ShowQuery(keys)
+	return redact.Query(query, keys)
 }
 
 // Changed logs what a person wants to know of an endpoint's breaker.

@@ -250,7 +250,7 @@ func (a *app) reload() {
 		err = a.book.reload(next)
 	}
 	if err != nil {
-		a.log.Error("the new configuration is not valid; the running configuration stays in force", "error", err.Error())
+		a.log.Error("the new configuration is not valid; the running configuration stays in force", "error", err)
 		return
 	}
 	restart := append(configs.RestartOnly(a.cfg, next), a.reloadSync(next)...)

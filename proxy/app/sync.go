@@ -6,6 +6,7 @@ import (
 
 	"postern/configs"
 	"postern/limiter/breaker"
+	"postern/proxy/redact"
 	"postern/proxy/telemetry"
 	"postern/spool"
 	"postern/sync/pgstore"
@@ -56,7 +57,12 @@ func (a *app) syncStatus() any {
 	if a.syncer == nil {
 		return syncer.Status{}
 	}
-	return a.syncer.Status()
+	status := a.syncer.Status()
+	if status.Error != nil {
+		text := redact.Text(*status.Error)
+		status.Error = &text
+	}
+	return status
 }
 
 // reloadSync takes a changed connection string over. Switching sync on or off needs a restart: the spool keeps an outbox

@@ -14,6 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"postern/proxy/cli/term"
+	"postern/proxy/redact"
 )
 
 // Process is what the operating system gave the process.
@@ -75,9 +76,9 @@ func (s *session) finish(err error) int {
 	}
 	if parse, ok := errors.AsType[*kong.ParseError](err); ok {
 		text, command := explainParse(parse)
-		fmt.Fprintf(s.err, "postern: %s\nRun `%s --help` for its usage.\n", text, command)
+		fmt.Fprintf(s.err, "postern: %s\nRun `%s --help` for its usage.\n", redact.Text(text), command)
 		return code
 	}
-	fmt.Fprintf(s.err, "postern: %s\n", term.CleanText(s.explain(err)))
+	fmt.Fprintf(s.err, "postern: %s\n", term.CleanText(redact.Text(s.explain(err))))
 	return code
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"postern/proxy/client"
+	"postern/proxy/redact"
 )
 
 // exitError gives an error an exit code. Without an error inside, everything was said already.
@@ -65,7 +66,7 @@ const typeNoEndpoint = "urn:postern:problem:no-such-endpoint"
 
 // explain adds the next step where the error alone does not name it.
 func (s *session) explain(err error) string {
-	text := err.Error()
+	text := redact.Error(err)
 	if refused, ok := errors.AsType[*client.RefusedError](err); ok {
 		if refused.Type == typeNoEndpoint {
 			return fmt.Sprintf("there is no such endpoint (status %d)\n`postern endpoints` lists those that are configured or have events; the name of an ad hoc one is its origin, such as https://partner.example.", refused.Status)

@@ -2,11 +2,10 @@ package delivery
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"runtime"
 	"runtime/debug"
 
+	"postern/proxy/redact"
 	"postern/proxy/retry"
 )
 
@@ -24,7 +23,7 @@ func (l *recoverLink) send(ctx context.Context, a *attempt) {
 			return
 		}
 		l.log.Error("an attempt panicked; its event becomes a dead letter; please report this",
-			"event", a.job.Event.ID, "endpoint", a.job.Endpoint.Name, "panic", describe(value), "stack", string(debug.Stack()))
+			"event", a.job.Event.ID, "endpoint", a.job.Endpoint.Name, "panic", redact.Panic(value), "stack", string(debug.Stack()))
 		sent := a.wire.sent()
 		a.result = Result{Attempt: a.result.Attempt}
 		a.result.Attempt.StatusCode = 0
@@ -32,12 +31,4 @@ func (l *recoverLink) send(ctx context.Context, a *attempt) {
 		a.result.Unsent = !sent
 	}()
 	l.next.send(ctx, a)
-}
-
-// describe shows a panic's text only if the runtime wrote it: any other value may hold a part of the request.
-func describe(value any) string {
-	if err, ok := value.(runtime.Error); ok {
-		return err.Error()
-	}
-	return fmt.Sprintf("%T", value)
 }

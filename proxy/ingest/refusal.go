@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"postern/proxy/problem"
+	"postern/proxy/redact"
 	"postern/spool"
 )
 
@@ -129,7 +130,7 @@ func twoTargets(what string) *refusal {
 
 // targetRefusal passes on the sentences of proxy/target, which repeat nothing of the target.
 func targetRefusal(where string, err error) *refusal {
-	return &refusal{Status: 400, Slug: slugBadTarget, Title: "The target cannot be used", Detail: where + err.Error()}
+	return &refusal{Status: 400, Slug: slugBadTarget, Title: "The target cannot be used", Detail: where + redact.Error(err)}
 }
 
 func loopRefusal() *refusal {
@@ -138,14 +139,14 @@ func loopRefusal() *refusal {
 }
 
 func forbiddenTarget(err error) *refusal {
-	return &refusal{Status: 403, Slug: slugForbiddenTarget, Title: "The target is not allowed", Detail: err.Error()}
+	return &refusal{Status: 403, Slug: slugForbiddenTarget, Title: "The target is not allowed", Detail: redact.Error(err)}
 }
 
 // unknownEndpoint repeats the name only where it looks like one: it could be a piece of a URL with secrets.
 func unknownEndpoint(name string) *refusal {
 	which := "of this name"
 	if len(name) <= 64 && validID(name) {
-		which = strconv.Quote(name)
+		which = strconv.Quote(name) // shows: a name, to whoever asked by it
 	}
 	return &refusal{Status: 404, Slug: slugUnknownEndpoint, Title: "No such endpoint",
 		Detail: "The configuration has no endpoint " + which + ". `postern endpoints` lists those that it has."}

@@ -1,11 +1,11 @@
 package ingest
 
 import (
-	"log"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
+
+	"postern/proxy/redact"
 )
 
 // Times and sizes of the server. Clients are beside us: what takes longer is broken, and would keep a file
@@ -32,24 +32,6 @@ func NewServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		MaxHeaderBytes:               maxHeaderBytes,
 		DisableGeneralOptionsHandler: true, // OPTIONS * may have a Postern-Url
 		Protocols:                    protocols,
-		ErrorLog:                     log.New(serverLog{logger}, "", 0),
+		ErrorLog:                     redact.ServerLog(logger, "ingest"),
 	}
-}
-
-// serverLog passes on what an operator can act upon. The rest of net/http's lines are about single requests (a
-// semicolon in a query, a header that cannot be read), and some repeat them.
-type serverLog struct{ logger *slog.Logger }
-
-// Write gets one message of net/http.
-func (l serverLog) Write(line []byte) (int, error) {
-	text := strings.TrimSuffix(string(line), "\n")
-	switch {
-	case strings.HasPrefix(text, "http: Accept error"):
-		l.logger.Warn("The ingest listener cannot take connections; if files are too many, raise the limit (ulimit -n).", "error", text)
-	case strings.HasPrefix(text, "http: panic serving"):
-		// The first line has the panic's value, which may hold anything. The stack has places alone.
-		_, stack, _ := strings.Cut(text, "\n")
-		l.logger.Error("A fault in Postern ended an ingest request; please report it with this stack.", "stack", stack)
-	}
-	return len(line), nil
 }

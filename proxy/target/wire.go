@@ -71,18 +71,3 @@ func (t Target) Under(prefix Target) bool {
 	rest, ok := strings.CutPrefix(t.Path(), dir)
 	return ok && (rest == "" || rest[0] == '/')
 }
-
-// ShowQuery lists the parameters of t's query that keys lets through, in their order and as they were written, for
-// log lines. Everything else of the query stays hidden.
-func (t Target) ShowQuery(keys []string) string {
-	var shown []string
-	for pair := range strings.SplitSeq(t.Query(), "&") {
-		name, _, _ := strings.Cut(pair, "=")
-		for _, key := range keys {
-			if name == key {
-				shown = append(shown, pair)
-			}
-		}
-	}
-	return strings.Join(shown, "&")
-}

@@ -165,18 +165,6 @@ func TestUnder(t *testing.T) {
 	}
 }
 
-func TestShowQuery(t *testing.T) {
-	to := mustParse(t, "https://x/?cid=a+b&token=SEC&cid=2&flag&cids=3")
-	for want, keys := range map[string][]string{"": nil, "cid=a+b&cid=2": {"cid"}, "cid=a+b&cid=2&flag": {"flag", "cid"}} {
-		if got := to.ShowQuery(keys); got != want {
-			t.Errorf("%v shows %q, want %q", keys, got, want)
-		}
-	}
-	if got := mustParse(t, "https://x/").ShowQuery([]string{""}); got != "" {
-		t.Errorf("no query shows %q", got)
-	}
-}
-
 func FuzzJoin(f *testing.F) {
 	f.Add("https://x/postback?aff=7", "/extra?cid=1")
 	f.Add("https://x//a/?", "?")
