@@ -43,9 +43,9 @@ func (a *Accumulator) trickle(name string, t *tally) (Finding, bool) {
 		unit = "days"
 	}
 	f.Message = fmt.Sprintf("%d events were given up, spread evenly over %d different %s: single failures that outlast the retries, no outage.", f.Count, used, unit)
-	knob := "Raise retry.max_attempts or timeout for this endpoint"
+	knob := "Raise retry.max_attempts for this endpoint, or shorten its timeout, so that an attempt that hangs gives way to the next one sooner"
 	if class, _ := t.primary(); class == "timeout" {
-		knob = "Raise timeout for this endpoint (most of them ran into it), or retry.max_attempts"
+		knob += " (most of them ran into it; where the receiver is known to need longer, lengthen it instead)"
 	}
 	f.Action = knob + ", then replay: " + replay(name)
 	return f, true

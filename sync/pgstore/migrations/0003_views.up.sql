@@ -148,52 +148,76 @@ CREATE FUNCTION dead_letters_since(since timestamptz)
 RETURNS TABLE (endpoint_id integer, endpoint_url text, dead_count bigint, primary_error text, primary_status_code integer,
     first_dead timestamptz, last_dead timestamptz, avg_attempts numeric)
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
-    WITH d AS (SELECT * FROM webhook_queue q WHERE q.status = 'dead_letter' AND q.dead_at >= since),
-    per AS (
-        SELECT d.endpoint_id, count(*) AS dead_count, mode() WITHIN GROUP (ORDER BY last_error) AS primary_error,
+    -- An event that expired before any attempt has no error: its reason stands in for it.
+    WITH d AS (
+        SELECT q.endpoint_id, q.dead_at, q.attempt_count, coalesce(q.last_status_code, 0) AS status,
+               coalesce(q.last_error, q.dead_reason) COLLATE "C" AS class
+          FROM webhook_queue q WHERE q.status = 'dead_letter' AND q.dead_at >= since
+    ), per AS (
+        SELECT d.endpoint_id, count(*) AS dead_count, mode() WITHIN GROUP (ORDER BY class) AS primary_error,
                min(dead_at) AS first_dead, max(dead_at) AS last_dead, round(avg(attempt_count), 2) AS avg_attempts
-          FROM d GROUP BY d.endpoint_id)
-    SELECT per.endpoint_id, e.endpoint_url, per.dead_count, per.primary_error,
-           (SELECT mode() WITHIN GROUP (ORDER BY d.last_status_code) FROM d
-             WHERE d.endpoint_id = per.endpoint_id AND d.last_error IS NOT DISTINCT FROM per.primary_error),
+          FROM d GROUP BY d.endpoint_id
+    ), statuses AS (
+        SELECT d.endpoint_id, nullif(mode() WITHIN GROUP (ORDER BY d.status), 0) AS status
+          FROM d JOIN per ON per.endpoint_id = d.endpoint_id AND per.primary_error IS NOT DISTINCT FROM d.class GROUP BY d.endpoint_id)
+    SELECT per.endpoint_id, e.endpoint_url, per.dead_count, per.primary_error, statuses.status,
            per.first_dead, per.last_dead, per.avg_attempts
-      FROM per JOIN endpoints e ON e.endpoint_id = per.endpoint_id
+      FROM per JOIN statuses USING (endpoint_id) JOIN endpoints e USING (endpoint_id)
      ORDER BY per.dead_count DESC, e.endpoint_url
 $$;
 
 CREATE VIEW dead_letter_analysis AS SELECT * FROM dead_letters_since(now() - interval '24 hours');
 
--- dead_letter_findings names the four patterns in the dead letters of the last 24 hours, each with what to do.
+-- dead_letter_findings names the four patterns in the dead letters of the last 24 hours, each with what to do. The rules
+-- are those of `postern fleet dead-letters`, which words them for one endpoint and can tell a limit from the traffic:
+-- cluster is 50 or more in any one hour, and shows the densest; credentials any 401 or 403; throttled any 429; trickle 3 to
+-- 49 that more patience could have saved, beside any cluster, over at least half of the time, with at most a third of them
+-- in any hour counted from the beginning of the time.
 CREATE VIEW dead_letter_findings AS
 WITH d AS (
-    SELECT endpoint_id, dead_at, last_error, last_status_code, attempt_count,
-           count(*) OVER (PARTITION BY endpoint_id ORDER BY dead_at RANGE BETWEEN interval '1 hour' PRECEDING AND CURRENT ROW) AS in_hour
+    SELECT endpoint_id, dead_at, last_status_code AS status,
+           coalesce(last_status_code NOT IN (401, 403, 429), true)
+             AND coalesce(attempt_count > 1 OR last_error IN ('dns', 'connect', 'tls', 'timeout', 'connection', 'body_rule')
+                          OR last_status_code IN (408, 425) OR last_status_code >= 500, false) AS patience,
+           lead(dead_at, 49) OVER (PARTITION BY endpoint_id ORDER BY dead_at) AS fiftieth
       FROM webhook_queue WHERE status = 'dead_letter' AND dead_at >= now() - interval '24 hours'
-), dense AS (SELECT endpoint_id, max(in_hour) AS most FROM d GROUP BY endpoint_id),
-hours AS (
-    SELECT endpoint_id, date_trunc('hour', dead_at) AS hour, count(*) AS n, min(dead_at) AS first_at, max(dead_at) AS last_at
-      FROM d WHERE coalesce(last_status_code, 0) NOT IN (401, 403, 429)
-       AND (attempt_count > 1 OR last_error IN ('dns', 'connect', 'tls', 'timeout', 'connection', 'body_rule')
-            OR last_status_code IN (408, 425) OR last_status_code >= 500)
-     GROUP BY 1, 2
+), hours AS (
+    -- The hour that ends with each of them; and until when the latest cluster that has begun by then reaches.
+    SELECT d.*, count(*) OVER upto AS in_hour, count(*) FILTER (WHERE patience) OVER upto AS patience_in_hour, min(dead_at) OVER upto AS hour_from,
+           max(CASE WHEN fiftieth - dead_at < interval '1 hour' THEN fiftieth END) OVER (PARTITION BY endpoint_id ORDER BY dead_at) AS cluster_until
+      FROM d
+    WINDOW upto AS (PARTITION BY endpoint_id ORDER BY dead_at RANGE BETWEEN interval '59 minutes 59.999999 seconds' PRECEDING AND CURRENT ROW)
+), clusters AS (
+    SELECT DISTINCT ON (endpoint_id) endpoint_id, in_hour, hour_from, dead_at, patience_in_hour
+      FROM hours WHERE in_hour >= 50 ORDER BY endpoint_id, in_hour DESC, dead_at
+), slots AS (
+    SELECT endpoint_id, floor(extract(epoch FROM dead_at - (now() - interval '24 hours')) / 3600) AS slot,
+           count(*) AS n, min(dead_at) AS first_at, max(dead_at) AS last_at
+      FROM hours WHERE patience AND coalesce(dead_at > cluster_until, true) GROUP BY 1, 2
+), trickles AS (
+    SELECT endpoint_id, sum(n)::bigint AS n, min(first_at) AS first_at, max(last_at) AS last_at FROM slots GROUP BY endpoint_id
+    HAVING sum(n) BETWEEN 3 AND 49 AND max(n) <= greatest(1, floor(sum(n) / 3))
+       -- Where an instance's clock is ahead the time reaches to the last of them.
+       AND 2 * (max(last_at) - min(first_at)) >= greatest(now(), (SELECT max(dead_at) FROM d)) - (now() - interval '24 hours')
 ), found AS (
-    SELECT endpoint_id, 'cluster' AS finding, max(in_hour) AS event_count, min(dead_at) AS first_dead, max(dead_at) AS last_dead,
-           'The endpoint was down for longer than its retries last: lengthen the retry window (retry.max_attempts, retry.max_delay), then replay.' AS action
-      FROM d WHERE in_hour >= 50 GROUP BY endpoint_id
+    SELECT endpoint_id, 'cluster' AS finding, in_hour AS event_count, hour_from AS first_dead, dead_at AS last_dead,
+           CASE WHEN 2 * patience_in_hour < in_hour
+                THEN 'Most of them were refused, not lost to an outage: mend the cause (primary_error of dead_letter_analysis), then replay.'
+                ELSE 'The endpoint was down for longer than its retries last: lengthen the retry window (retry.max_attempts, retry.max_delay), then replay.'
+           END AS action
+      FROM clusters
     UNION ALL
     SELECT endpoint_id, 'credentials', count(*), min(dead_at), max(dead_at),
            'The receiver does not accept the credentials: renew them, reset the breaker, then replay.'
-      FROM d WHERE last_status_code IN (401, 403) GROUP BY endpoint_id
+      FROM d WHERE status IN (401, 403) GROUP BY endpoint_id
     UNION ALL
     SELECT endpoint_id, 'throttled', count(*), min(dead_at), max(dead_at),
            'More is sent than the receiver takes: lower the endpoint''s limits, then replay slowly.'
-      FROM d WHERE last_status_code = 429 GROUP BY endpoint_id
+      FROM d WHERE status = 429 GROUP BY endpoint_id
     UNION ALL
-    SELECT h.endpoint_id, 'trickle', sum(h.n)::bigint, min(h.first_at), max(h.last_at),
+    SELECT endpoint_id, 'trickle', n, first_at, last_at,
            'Single failures outlast the retries: raise retry.max_attempts, or shorten the timeout, then replay.'
-      FROM hours h JOIN dense USING (endpoint_id) WHERE dense.most < 50
-     GROUP BY h.endpoint_id
-    HAVING sum(h.n) BETWEEN 3 AND 49 AND max(h.n) <= greatest(1, sum(h.n) / 3) AND max(h.last_at) - min(h.first_at) >= interval '12 hours'
+      FROM trickles
 )
 SELECT f.endpoint_id, e.endpoint_url, f.finding, f.event_count, f.first_dead, f.last_dead, f.action
   FROM found f JOIN endpoints e USING (endpoint_id) ORDER BY f.event_count DESC, e.endpoint_url, f.finding;
