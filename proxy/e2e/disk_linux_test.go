@@ -15,25 +15,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holdDiskEnv makes the test binary hold a small disk, at the directory that it names, instead of running tests.
+// holdDiskEnv makes the test binary hold a small disk instead of running tests: SIZE:DIRECTORY.
 const holdDiskEnv = "POSTERN_E2E_DISK"
 
 // smallDisk is a tmpfs of its own for one test. It is mounted in a mount namespace that a child process holds, so that
 // nothing stays mounted whatever happens, and outlives the Posterns that use it, which reach it by way of /proc.
 type smallDisk struct {
 	t     *testing.T
-	path  string // the directory as everybody may name it
+	pid   int    // of the child
+	dir   string // the directory as it is called in the child's namespace
+	path  string // as everybody may name it
 	tell  io.WriteCloser
 	heard *bufio.Scanner
 }
 
-// newSmallDisk mounts one, or returns nil and says what was not tested where the machine allows no namespaces. The full
+// newSmallDisk mounts one of 4 MiB, or returns nil and says what was not tested where the machine allows no namespaces. The full
 // spool is tested everywhere, by TestMaxBytes.
-func newSmallDisk(t *testing.T) *smallDisk {
+func newSmallDisk(t *testing.T) *smallDisk { return newDisk(t, "4m") }
+
+// newDisk is newSmallDisk of another size.
+func newDisk(t *testing.T, size string) *smallDisk {
 	t.Helper()
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), holdDiskEnv+"="+dir, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), holdDiskEnv+"="+size+":"+dir, "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() != 0 {
@@ -52,7 +57,8 @@ func newSmallDisk(t *testing.T) *smallDisk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { tell.Close(); cmd.Wait() })
-	d := &smallDisk{t: t, path: filepath.Join("/proc", fmt.Sprint(cmd.Process.Pid), "root", dir), tell: tell, heard: bufio.NewScanner(heard)}
+	d := &smallDisk{t: t, pid: cmd.Process.Pid, dir: dir, tell: tell, heard: bufio.NewScanner(heard)}
+	d.path = filepath.Join("/proc", fmt.Sprint(d.pid), "root", dir)
 	d.answer("mount")
 	return d
 }
@@ -91,7 +97,9 @@ func (d *smallDisk) fill() string {
 }
 
 // holdDisk is the child: it mounts, does what it is told, and ends with its parent.
-func holdDisk(dir string) int {
+func holdDisk(what string) int {
+	size, dir, _ := strings.Cut(what, ":")
+	options := "size=" + size + ",mode=0700"
 	say := func(err error) bool {
 		if err != nil {
 			fmt.Println(err)
@@ -102,7 +110,7 @@ func holdDisk(dir string) int {
 	}
 	err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
 	if err == nil {
-		err = unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4m,mode=0700")
+		err = unix.Mount("tmpfs", dir, "tmpfs", 0, options)
 	}
 	if !say(err) {
 		return 1
@@ -113,7 +121,7 @@ func holdDisk(dir string) int {
 		if strings.TrimSpace(orders.Text()) == "ro" {
 			flags |= unix.MS_RDONLY
 		}
-		if !say(unix.Mount("tmpfs", dir, "tmpfs", flags, "size=4m,mode=0700")) {
+		if !say(unix.Mount("tmpfs", dir, "tmpfs", flags, options)) {
 			return 1
 		}
 	}

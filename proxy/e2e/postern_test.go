@@ -23,8 +23,8 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	if dir := os.Getenv(holdDiskEnv); dir != "" {
-		os.Exit(holdDisk(dir))
+	if disk := os.Getenv(holdDiskEnv); disk != "" {
+		os.Exit(holdDisk(disk))
 	}
 	dir, err := os.MkdirTemp("", "postern-e2e-")
 	if err != nil {

@@ -28,6 +28,7 @@ type Server struct {
 	port     int
 	options  []string
 	cred     *syscall.Credential
+	disk     *Disk // nil: beside everything else
 	cmd      *exec.Cmd
 	exited   chan struct{}
 	log      bytes.Buffer
@@ -39,19 +40,28 @@ const startLimit = 60 * time.Second
 // Start starts a server of the test's own, which ends with the test. options are settings such as "fsync=on".
 func Start(t testing.TB, options ...string) *Server {
 	t.Helper()
-	s, err := start(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.remove(); err != nil {
-			t.Errorf("remove the server: %v", err)
-		}
-	})
-	return s
+	return started(t)(start(options))
 }
 
-func start(options []string) (*Server, error) {
+// started ends a server with the test.
+func started(t testing.TB) func(*Server, error) *Server {
+	return func(s *Server, err error) *Server {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.remove(); err != nil {
+				t.Errorf("remove the server: %v", err)
+			}
+		})
+		return s
+	}
+}
+
+func start(options []string) (*Server, error) { return startOn(nil, options) }
+
+func startOn(disk *Disk, options []string) (*Server, error) {
 	bin, err := find()
 	if err != nil {
 		return nil, err
@@ -60,7 +70,7 @@ func start(options []string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, dir: dir, options: options}
+	s := &Server{bin: bin, dir: dir, options: options, disk: disk}
 	if err = s.create(); err == nil {
 		err = s.Up()
 	}
@@ -107,13 +117,22 @@ func (s *Server) put(path string, data []byte) error {
 	return s.own(path)
 }
 
-func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+func (s *Server) data() string {
+	if s.disk != nil {
+		return filepath.Join(s.disk.Dir, "data")
+	}
+	return filepath.Join(s.dir, "data")
+}
 
 func (s *Server) command(program string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, program), args...)
+	cred := s.cred
+	if s.disk != nil {
+		cmd, cred = s.disk.command(s.cred, cmd.Args), nil
+	}
 	cmd.Dir = s.dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC")
-	cmd.SysProcAttr = childAttr(s.cred)
+	cmd.SysProcAttr = childAttr(cred)
 	return cmd
 }
 
@@ -176,18 +195,23 @@ func (s *Server) DSN() string {
 	return fmt.Sprintf("postgres://postgres:%s@127.0.0.1:%d/postgres?sslmode=disable", password, s.port)
 }
 
+// Running tells whether the server's main process has not ended, by itself or by Down.
+func (s *Server) Running() bool {
+	select {
+	case <-s.exited:
+		return false
+	default:
+		return true
+	}
+}
+
 // Port is the server's TCP port on 127.0.0.1.
 func (s *Server) Port() int { return s.port }
 
 // Down stops the server at once, as a crash or a restart would, and cuts all connections.
 func (s *Server) Down() error {
-	if s.cmd == nil || s.cmd.Process == nil {
+	if s.cmd == nil || s.cmd.Process == nil || !s.Running() {
 		return nil
-	}
-	select {
-	case <-s.exited:
-		return nil
-	default:
 	}
 	if err := s.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
 		return err
