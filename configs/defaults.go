@@ -64,6 +64,8 @@ func DefaultPolicy() Policy {
 		},
 		Override: Override{MaxAttempts: 100, MaxTimeout: time.Minute},
 		Burst:    1,
+		HTTP2:    true,
+		TLS:      TLS{MinVersion: "1.2"},
 		Sign:     Sign{Scheme: SchemeNone},
 	}
 }

@@ -34,6 +34,8 @@ func (p *Policy) fields() section {
 			{name: "body_matches", kind: pattern(&p.Success.BodyMatches), doc: "RE2 expression that a 2xx answer's body must match."},
 			{name: "body_rejects", kind: pattern(&p.Success.BodyRejects), doc: "RE2 expression that it must not match."},
 		}, doc: "What more than a 2xx a delivery needs."},
+		{name: "http2", kind: boolean(&p.HTTP2),
+			doc: "Whether HTTP/2 is offered to receivers over TLS; false keeps to HTTP/1.1."},
 	}
 }
 
@@ -88,7 +90,10 @@ func (p *Policy) endpointOnly() section {
 			{name: "ca_file", kind: plain(&p.TLS.CAFile, filePathOrEmpty), doc: "PEM file that replaces the system's roots."},
 			{name: "cert_file", kind: plain(&p.TLS.CertFile, filePathOrEmpty), doc: "PEM file of the client certificate."},
 			{name: "key_file", kind: plain(&p.TLS.KeyFile, filePathOrEmpty), doc: "PEM file of its key."},
-		}, doc: "Roots and client certificate."},
+			{name: "min_version", kind: word(&p.TLS.MinVersion, "1.2", "1.3"), doc: "The oldest version of TLS that is spoken: 1.2 or 1.3."},
+			{name: "server_name", kind: plain(&p.TLS.ServerName, parseServerName),
+				doc: "The name to ask for (SNI), which the receiver's certificate must have; empty: the host of the target."},
+		}, doc: "Roots, client certificate, version and name. The files are read again when they change."},
 	}
 }
 

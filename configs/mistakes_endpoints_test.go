@@ -71,6 +71,13 @@ func TestMistakesInPolicies(t *testing.T) {
 		{"files not there", at("tls: { ca_file: ca.pem, cert_file: c.pem, key_file: k.pem }"), []string{
 			"4:21: endpoints[0].tls.ca_file: cannot be read:…", "4:40: endpoints[0].tls.cert_file: the client certificate cannot be loaded:…",
 		}},
+		{"old TLS", at("tls: { min_version: \"1.1\" }"), []string{`4:25: endpoints[0].tls.min_version: "1.1" is not known; did you mean 1.2?`}},
+		{"TLS in words", at("tls: { min_version: TLSv1.2 }"), []string{"4:25: endpoints[0].tls.min_version: …write one of 1.2, 1.3"}},
+		{"server name with a port", at("tls: { server_name: \"x.example:443\" }"), []string{"4:25: endpoints[0].tls.server_name: …without scheme, port or wildcard; a name with other letters than a to z in its xn-- form"}},
+		{"server name as a URL", at("tls: { server_name: \"https://x.example\" }"), []string{"4:25: endpoints[0].tls.server_name: …xn-- form"}},
+		{"server name with a wildcard", at("tls: { server_name: \"*.x.example\" }"), []string{"4:25: endpoints[0].tls.server_name: …xn-- form"}},
+		{"server name with other letters", at("tls: { server_name: käse.example }"), []string{"4:25: endpoints[0].tls.server_name: …xn-- form"}},
+		{"http2", at("http2: yes"), []string{"4:12: endpoints[0].http2: …neither true nor false; write one of them"}},
 		{"no certificate in it", at("tls: { ca_file: postern.yaml }"), []string{"4:21: endpoints[0].tls.ca_file: there is no certificate in the file…"}},
 	})
 }

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"crypto/tls"
 	"fmt"
 	"regexp"
 	"time"
@@ -17,8 +18,10 @@ type Policy struct {
 	Burst       int // for the shortest of Limits
 	Sign        Sign
 	Success     Success
-	Headers     Headers
-	TLS         TLS
+	// HTTP2 offers HTTP/2 to receivers over TLS; false keeps to HTTP/1.1.
+	HTTP2   bool
+	Headers Headers
+	TLS     TLS
 }
 
 // Retry says when a failed attempt is tried again.
@@ -97,9 +100,19 @@ type Header struct {
 	Name, Value string
 }
 
-// TLS names PEM files. Load has checked that they can be loaded.
+// TLS says how receivers are spoken to over TLS. Load has checked that the files, which are PEM, can be loaded.
 type TLS struct {
-	CAFile   string // replaces the system's roots
-	CertFile string // client certificate, with KeyFile
-	KeyFile  string
+	CAFile     string // replaces the system's roots
+	CertFile   string // client certificate, with KeyFile
+	KeyFile    string
+	MinVersion string // 1.2 or 1.3
+	ServerName string // for SNI and the certificate's name; empty: the host of the target
+}
+
+// Version is MinVersion as crypto/tls writes it.
+func (t TLS) Version() uint16 {
+	if t.MinVersion == "1.3" {
+		return tls.VersionTLS13
+	}
+	return tls.VersionTLS12
 }

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"crypto/tls"
 	"slices"
 	"testing"
 	"time"
@@ -158,5 +159,23 @@ endpoints:
 	}
 	if _, ok := c.Endpoint("none"); ok {
 		t.Error("an endpoint that is not there was found")
+	}
+}
+
+func TestTLSAndProtocol(t *testing.T) {
+	c, err := loadText(t, "defaults: { http2: false }\n"+at("tls: { min_version: 1.3, server_name: Partner.example }")+
+		"  - { name: b, url: https://x.example/, http2: true, tls: { min_version: \"1.2\", server_name: \"2001:db8::1\" } }\n", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := c.Endpoints[0].Policy, c.Endpoints[1].Policy
+	if a.HTTP2 || a.TLS.Version() != tls.VersionTLS13 || a.TLS.ServerName != "Partner.example" {
+		t.Errorf("%+v", a)
+	}
+	if !b.HTTP2 || b.TLS.Version() != tls.VersionTLS12 || b.TLS.ServerName != "2001:db8::1" {
+		t.Errorf("%+v", b)
+	}
+	if d := Defaults().Defaults; !d.HTTP2 || d.TLS.Version() != tls.VersionTLS12 {
+		t.Errorf("%+v", d)
 	}
 }

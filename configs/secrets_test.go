@@ -97,7 +97,7 @@ func TestTLSFilesAreLoaded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := TLS{filepath.Join(dir, "c.pem"), filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem")}
+	want := TLS{filepath.Join(dir, "c.pem"), filepath.Join(dir, "c.pem"), filepath.Join(dir, "k.pem"), "1.2", ""}
 	if got := c.Endpoints[0].Policy.TLS; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -152,6 +152,40 @@ func parseNetwork(text string) (string, error) {
 	return network.String(), nil
 }
 
+// parseServerName reads tls.server_name: a host name, or an address, which is looked for in the certificate alone (RFC
+// 6066, section 3: there is no SNI for addresses).
+func parseServerName(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	if ip, err := netip.ParseAddr(text); err == nil && ip.Zone() == "" {
+		return text, nil
+	}
+	if !isHostName(text) {
+		return "", fmt.Errorf("%s is not a server name; write a host name such as partner.example, without scheme, port or wildcard; a name with other letters than a to z in its xn-- form", quote(text))
+	}
+	return text, nil
+}
+
+// isHostName tells whether text is a name as certificates have it: labels of letters, digits, hyphens and underscores.
+func isHostName(text string) bool {
+	if len(text) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(text, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for i := range len(label) {
+			c := label[i]
+			if letter := c|0x20 >= 'a' && c|0x20 <= 'z'; !letter && (c < '0' || c > '9') && c != '-' && c != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func parseQueryKey(text string) (string, error) {
 	if text == "" || strings.ContainsAny(text, "=&?# \t\r\n") {
 		return "", fmt.Errorf("%s is not a query key; write its name alone, such as cid", quote(text))

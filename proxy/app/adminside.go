@@ -200,7 +200,7 @@ func (e endpointSide) view(name string, r scheduler.EndpointView) admin.Endpoint
 		P50: r.Latency.P50, P95: r.Latency.P95, P99: r.Latency.P99, Samples: r.Latency.Count,
 	}
 	if isConfigured {
-		view.URL = configured.URL.WithoutQuery()
+		view.URL, view.TLSError = configured.URL.WithoutQuery(), e.a.book.tlsProblem(name)
 	}
 	return view
 }

@@ -112,7 +112,11 @@ func (b *book) compile(name string, url target.Target, p configs.Policy, named b
 	reach := egress.Policy{AllowPrivate: b.cfg.Targets.AllowPrivate, AllowNets: b.nets, AllowHosts: b.hosts, OwnOrigin: named}
 	options := egress.Options{
 		Policy: reach, Concurrency: p.Concurrency,
-		TLS: egress.TLSFiles{CAFile: p.TLS.CAFile, CertFile: p.TLS.CertFile, KeyFile: p.TLS.KeyFile},
+		TLS: egress.TLS{
+			CAFile: p.TLS.CAFile, CertFile: p.TLS.CertFile, KeyFile: p.TLS.KeyFile,
+			MinVersion: p.TLS.Version(), ServerName: p.TLS.ServerName,
+		},
+		HTTP2: p.HTTP2, Log: b.log.With("endpoint", name),
 	}
 	if b.cfg.OutboundProxy != nil {
 		options.Proxy = b.cfg.OutboundProxy.String()
@@ -131,6 +135,17 @@ func (b *book) compile(name string, url target.Target, p configs.Policy, named b
 		BodyRejects: p.Success.BodyRejects, Sign: sign, RoundTripper: client, Blocked: reach.CheckTarget,
 	}
 	return e, nil
+}
+
+// tlsProblem is why an endpoint's TLS files as they are now are not in force.
+func (b *book) tlsProblem(name string) string {
+	b.mu.Lock()
+	e := b.entries[name]
+	b.mu.Unlock()
+	if e == nil {
+		return ""
+	}
+	return e.client.TLSProblem()
 }
 
 func headers(h configs.Headers) []spool.Header {

@@ -78,7 +78,14 @@ func (a *app) build(cfg *configs.Config) (err error) {
 	a.buildIngest()
 	a.buildAdmin()
 	a.buildSync()
+	a.warn(cfg)
 	return nil
+}
+
+func (a *app) warn(cfg *configs.Config) {
+	for _, text := range Warnings(cfg) {
+		a.log.Warn("the configuration is valid, but: " + text)
+	}
 }
 
 func endpointNames(cfg *configs.Config) []string {
@@ -254,6 +261,7 @@ func (a *app) reload() {
 		return
 	}
 	restart := append(configs.RestartOnly(a.cfg, next), a.reloadSync(next)...)
+	a.warn(next)
 	a.level.Set(next.Log.Level)
 	a.metrics.Configured(endpointNames(next)...)
 	a.scheduler.Reconfigure(next.Concurrency)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"postern/configs"
+	"postern/proxy/app"
 	"postern/proxy/cli/term"
 )
 
@@ -33,6 +34,9 @@ func (c *configCheckCmd) Run(s *session) error {
 	where := cfg.File
 	if where == "" {
 		where = "the defaults (no configuration file)"
+	}
+	for _, warning := range app.Warnings(cfg) {
+		fmt.Fprintln(s.err, "warning: "+warning)
 	}
 	_, err = fmt.Fprintf(s.out, "%s: valid, %s\n", where, term.Count(int64(len(cfg.Endpoints)), "endpoint"))
 	return err

@@ -76,7 +76,7 @@ func latency(ms *float64) string {
 	return term.Millis(*ms)
 }
 
-// note says why an endpoint gets nothing at the moment, if so.
+// note says why an endpoint gets nothing at the moment, or what is wrong with it.
 func (s *session) note(e client.Endpoint) term.Cell {
 	now := s.now()
 	switch {
@@ -86,6 +86,8 @@ func (s *session) note(e client.Endpoint) term.Cell {
 		return term.Cell{Text: strings.TrimSuffix("paused: "+e.PauseReason, ": "), Color: term.Warn}
 	case e.Limiter.ThrottledUntil != nil && e.Limiter.ThrottledUntil.After(now):
 		return term.Cell{Text: "throttled until " + term.When(*e.Limiter.ThrottledUntil, now), Color: term.Warn}
+	case e.TLSError != "":
+		return term.Cell{Text: "TLS files not usable: " + e.TLSError, Color: term.Warn}
 	case !e.Configured && !strings.Contains(e.Name, "://"):
 		return term.Cell{Text: "not in the configuration any more", Color: term.Warn}
 	}

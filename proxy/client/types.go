@@ -118,6 +118,7 @@ type Endpoint struct {
 	P95Ms       *float64 `json:"p95_ms"`
 	P99Ms       *float64 `json:"p99_ms"`
 	SampleCount int64    `json:"sample_count"`
+	TLSError    string   `json:"tls_error"`
 }
 
 // Breaker is a circuit breaker's state.

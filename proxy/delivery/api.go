@@ -74,7 +74,8 @@ type Result struct {
 	Exhausted bool
 	// Unsent: no byte of the request left.
 	Unsent bool
-	// Stale: it broke on a reused connection before any byte of an answer, which says nothing about the endpoint's health.
+	// Stale: it broke on a reused connection before any byte of an answer, or the receiver promised not to have processed
+	// it (HTTP/2), which says nothing about the endpoint's health.
 	Stale bool
 	// Sampled: it got response headers or ended as timeout; its duration counts for percentiles.
 	Sampled bool

@@ -46,12 +46,21 @@ func failed(ctx context.Context, a *attempt, err error) {
 	if a.result.Unsent && exhausted(err) {
 		a.result.Cut, a.result.Exhausted = true, true
 	}
-	a.result.Stale = class == retry.Connection && a.wire.stale()
+	a.result.Stale = class == retry.Connection && (a.wire.stale() || unprocessed(err))
 	a.result.Sampled = class == retry.Timeout
 	if class == retry.Connection && alerted(err) {
 		class = retry.TLS // which is known now, and says nothing about what had left by then
 	}
 	a.fail(class)
+}
+
+// unprocessed tells whether the receiver promised not to have looked at the request, as HTTP/2 lets it.
+func unprocessed(err error) bool {
+	known, ok := errors.AsType[interface {
+		error
+		Unprocessed() bool
+	}](err)
+	return ok && known.Unprocessed()
 }
 
 // exhausted tells whether it was this machine that had no descriptor, port or memory left for a connection: that says

@@ -167,7 +167,7 @@ func TestStaleKeepAliveOverTLS(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	transport, err := egress.New(egress.Options{Policy: egress.Policy{AllowPrivate: true}, TLS: egress.TLSFiles{CAFile: ca}})
+	transport, err := egress.New(egress.Options{Policy: egress.Policy{AllowPrivate: true}, TLS: egress.TLS{CAFile: ca}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"crypto/tls"
-	"net"
 	"net/http/httptrace"
 	"sync"
 	"time"
@@ -10,7 +9,8 @@ import (
 	"postern/proxy/retry"
 )
 
-// meter is a connection that tells what left through it. Written never decreases below what was certain before; OnWrite
+// meter is a connection that tells what left through it; of one that carries several requests at once, what left of this
+// one. Written never decreases below what was certain before; OnWrite
 // replaces the function that is called after every write.
 type meter interface {
 	Written() int64
@@ -76,24 +76,12 @@ func (w *wire) handshaken(_ tls.ConnectionState, err error) {
 func (w *wire) gotConn(info httptrace.GotConnInfo) {
 	w.set(func() {
 		w.left = w.sentLocked()
-		w.got, w.reused, w.meter = true, info.Reused, meterOf(info.Conn)
-		if w.meter != nil {
+		w.got, w.reused = true, info.Reused
+		if w.meter, _ = info.Conn.(meter); w.meter != nil {
 			w.start = w.meter.Written()
 			w.meter.OnWrite(w.afterWrite)
 		}
 	})
-}
-
-// meterOf finds the meter, under TLS if need be.
-func meterOf(c net.Conn) meter {
-	if m, ok := c.(meter); ok {
-		return m
-	}
-	if under, ok := c.(interface{ NetConn() net.Conn }); ok {
-		m, _ := under.NetConn().(meter)
-		return m
-	}
-	return nil
 }
 
 func (w *wire) wroteRequest(info httptrace.WroteRequestInfo) {

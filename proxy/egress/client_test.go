@@ -178,7 +178,7 @@ func TestTLSFiles(t *testing.T) {
 	url := "https://example.com:" + portOf(srv.Listener.Addr().String()) + "/"
 	resolver := zone("example.com", "127.0.0.1", "other.example", "127.0.0.1").resolver()
 
-	c := newClient(t, egress.Options{Policy: private, Resolver: resolver, TLS: egress.TLSFiles{CAFile: ca, CertFile: certFile, KeyFile: keyFile}})
+	c := newClient(t, egress.Options{Policy: private, Resolver: resolver, TLS: egress.TLS{CAFile: ca, CertFile: certFile, KeyFile: keyFile}})
 	resp, err := get(t, c, url)
 	if err != nil || resp.StatusCode != 200 {
 		t.Fatalf("with CA and client certificate: %v, %v", resp, err)
@@ -189,7 +189,7 @@ func TestTLSFiles(t *testing.T) {
 	if _, err := get(t, c, "https://other.example:"+portOf(srv.Listener.Addr().String())+"/"); classOf(err) != retry.TLS {
 		t.Errorf("a certificate for another name: %v", err)
 	}
-	c = newClient(t, egress.Options{Policy: private, Resolver: resolver, TLS: egress.TLSFiles{CAFile: ca}})
+	c = newClient(t, egress.Options{Policy: private, Resolver: resolver, TLS: egress.TLS{CAFile: ca}})
 	if _, err := get(t, c, url); err == nil {
 		t.Error("accepted without a client certificate")
 	}
@@ -201,7 +201,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 	srv.TLS = &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	srv.StartTLS()
 	defer srv.Close()
-	c := newClient(t, egress.Options{Policy: private, TLS: egress.TLSFiles{CAFile: pemFile(t, "CERTIFICATE", srv.Certificate().Raw)}})
+	c := newClient(t, egress.Options{Policy: private, TLS: egress.TLS{CAFile: pemFile(t, "CERTIFICATE", srv.Certificate().Raw)}})
 	if _, err := get(t, c, srv.URL); classOf(err) != retry.TLS {
 		t.Errorf("TLS 1.1: %v", err)
 	}
@@ -214,11 +214,11 @@ func TestNewRefuses(t *testing.T) {
 		options egress.Options
 		want    error
 	}{
-		"no certificate in the CA file": {egress.Options{TLS: egress.TLSFiles{CAFile: keyFile}}, egress.ErrCA},
-		"certificate without key":       {egress.Options{TLS: egress.TLSFiles{CertFile: certFile}}, egress.ErrKeyPair},
-		"key without certificate":       {egress.Options{TLS: egress.TLSFiles{KeyFile: keyFile}}, egress.ErrKeyPair},
-		"missing CA file":               {egress.Options{TLS: egress.TLSFiles{CAFile: missing}}, nil},
-		"missing key file":              {egress.Options{TLS: egress.TLSFiles{CertFile: certFile, KeyFile: missing}}, nil},
+		"no certificate in the CA file": {egress.Options{TLS: egress.TLS{CAFile: keyFile}}, egress.ErrCA},
+		"certificate without key":       {egress.Options{TLS: egress.TLS{CertFile: certFile}}, egress.ErrKeyPair},
+		"key without certificate":       {egress.Options{TLS: egress.TLS{KeyFile: keyFile}}, egress.ErrKeyPair},
+		"missing CA file":               {egress.Options{TLS: egress.TLS{CAFile: missing}}, nil},
+		"missing key file":              {egress.Options{TLS: egress.TLS{CertFile: certFile, KeyFile: missing}}, nil},
 		"proxy without scheme":          {egress.Options{Proxy: "proxy.example:3128"}, egress.ErrProxy},
 		"socks proxy":                   {egress.Options{Proxy: "socks5://proxy.example"}, egress.ErrProxy},
 		"proxy without host":            {egress.Options{Proxy: "http://"}, egress.ErrProxy},

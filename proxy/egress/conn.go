@@ -6,11 +6,12 @@ import (
 )
 
 // conn counts what is written through it, above TLS where there is TLS, so that whoever sent a request can tell whether
-// any byte of it can have left, and when its last one did. It is the GotConnInfo.Conn of a request's trace, or what
-// lies under it (NetConn) where the connection goes through a proxy's tunnel.
+// any byte of it can have left, and when its last one did. It is the GotConnInfo.Conn of an HTTP/1.1 request's trace. Under
+// TLS it tells whether the receiver is still heard of.
 type conn struct {
 	net.Conn
 	written atomic.Int64
+	reads   atomic.Int64 // that brought something
 	hook    atomic.Pointer[func()]
 }
 
@@ -21,6 +22,15 @@ func (c *conn) Write(p []byte) (int, error) {
 	c.written.Add(int64(n - len(p)))
 	if hook := c.hook.Load(); hook != nil {
 		(*hook)()
+	}
+	return n, err
+}
+
+// Read counts what brings something.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.reads.Add(1)
 	}
 	return n, err
 }

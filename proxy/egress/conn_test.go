@@ -55,7 +55,7 @@ func TestConnectionsCountPlaintext(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(ok))
 	defer plain.Close()
 	secure := quietTLS(t)
-	files := egress.TLSFiles{CAFile: pemFile(t, "CERTIFICATE", secure.Certificate().Raw)}
+	files := egress.TLS{CAFile: pemFile(t, "CERTIFICATE", secure.Certificate().Raw)}
 	c := newClient(t, egress.Options{Policy: private, Concurrency: 1, TLS: files})
 	sizes := map[string]int64{}
 	for _, srv := range []*httptest.Server{plain, secure} {
@@ -88,7 +88,7 @@ func TestTunnelsCountToo(t *testing.T) {
 	srv := quietTLS(t)
 	f := newForward(t, false, srv.Listener.Addr().String())
 	c := newClient(t, egress.Options{Policy: private, Proxy: f.URL, Resolver: zone("example.com", "8.8.8.8").resolver(),
-		TLS: egress.TLSFiles{CAFile: pemFile(t, "CERTIFICATE", srv.Certificate().Raw)}})
+		TLS: egress.TLS{CAFile: pemFile(t, "CERTIFICATE", srv.Certificate().Raw)}})
 	m, before := send(t, c, "https://example.com/", "body", nil)
 	if m.Written() <= before {
 		t.Error("nothing was counted")

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,6 +21,7 @@ type dialer struct {
 	timeout  time.Duration // where the request says nothing
 	tls      *tls.Config
 	resolver *net.Resolver // nil: the system's
+	proxy    *outbound     // nil: none
 }
 
 // deadlineKey carries an attempt's deadline to the dial. net/http detaches a dial from its request, deadline included,
@@ -102,27 +104,50 @@ func phaseOf(ctx context.Context, err error) error {
 	return &PhaseError{Phase: retry.Connect, Err: err}
 }
 
-// dialTLS is dialPlain with a handshake on top. It is done here and not by net/http so that the bytes are counted above
-// TLS, where the alerts of a closing connection do not look like a part of a request.
+// dialTLS is dialPlain with a handshake on top, through the proxy's tunnel where there is a proxy. It is done here and
+// not by net/http so that the bytes are counted above TLS, where the alerts of a closing connection do not look like a
+// part of a request, and so that the protocol is known before there is a connection (see pool).
 func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := d.bound(ctx)
 	defer cancel()
-	raw, err := d.connect(ctx, network, addr)
+	ask := ticketOf(ctx)
+	if ask != nil {
+		if !ask.mayDial(ctx) {
+			return nil, errHTTP2
+		}
+		defer ask.dialled()
+	}
+	dial := d.connect
+	if d.proxy != nil {
+		dial = d.tunnel
+	}
+	start := time.Now()
+	raw, err := dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
-	return handshake(ctx, raw, d.tls, addr)
+	secure, err := handshake(ctx, raw, d.tls, addr)
+	if err != nil {
+		return nil, err
+	}
+	if ask != nil && secure.ConnectionState().NegotiatedProtocol == "h2" {
+		return nil, ask.adopt(secure, raw, time.Since(start))
+	}
+	if ask != nil {
+		ask.declined()
+	}
+	return &conn{Conn: secure}, nil
 }
 
-// handshake puts TLS on raw, for the host in addr, and closes raw if that fails.
-func handshake(ctx context.Context, raw net.Conn, base *tls.Config, addr string) (net.Conn, error) {
+// handshake puts TLS on raw, for the host in addr unless base names another, and closes raw if that fails.
+func handshake(ctx context.Context, raw net.Conn, base *tls.Config, addr string) (*tls.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		raw.Close()
 		return nil, &PhaseError{Phase: retry.TLS, Err: err}
 	}
 	cfg := base.Clone()
-	cfg.ServerName = canonical(host)
+	cfg.ServerName = cmp.Or(cfg.ServerName, canonical(host))
 	trace := httptrace.ContextClientTrace(ctx)
 	if trace != nil && trace.TLSHandshakeStart != nil {
 		trace.TLSHandshakeStart()
@@ -133,7 +158,7 @@ func handshake(ctx context.Context, raw net.Conn, base *tls.Config, addr string)
 		trace.TLSHandshakeDone(c.ConnectionState(), err)
 	}
 	if err == nil {
-		return &conn{Conn: c}, nil
+		return c, nil
 	}
 	raw.Close()
 	phase := retry.TLS

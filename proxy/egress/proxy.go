@@ -1,11 +1,16 @@
 package egress
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"postern/proxy/retry"
 )
@@ -24,31 +29,37 @@ func parseProxy(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// useProxy sends everything through the proxy. Its own address is not judged: the operator wrote it down. A proxy that
-// is spoken to over TLS gets that TLS here, with the system's roots, because net/http would use the endpoint's CA and
-// client certificate for it; net/http then sees a plain one.
-func (c *Client) useProxy(raw string) error {
+// outbound is the proxy that everything goes through. Its own address is not judged: the operator wrote it down. One
+// that is spoken to over TLS gets that TLS from dialProxy, with the system's roots and not with the endpoint's CA and
+// client certificate; net/http then sees a plain one.
+type outbound struct {
+	addr    string
+	overTLS bool
+	auth    string // the value of Proxy-Authorization; empty for none
+	plain   *url.URL
+}
+
+func newOutbound(raw string) (*outbound, error) {
 	u, err := parseProxy(raw)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	plain := *u
-	plain.Scheme = "http"
-	plain.Host = net.JoinHostPort(u.Hostname(), proxyPort(u))
-	overTLS := u.Scheme == "https"
-	c.transport.Proxy = http.ProxyURL(&plain)
-	c.transport.TLSClientConfig = c.dialer.tls // of the targets, inside the tunnel
-	c.transport.TLSHandshakeTimeout = c.dialer.timeout
-	c.transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		ctx, cancel := c.dialer.bound(ctx)
-		defer cancel()
-		conn, err := dialWith(ctx, &net.Dialer{Resolver: c.dialer.resolver}, network, addr)
-		if err != nil || !overTLS {
-			return conn, err
-		}
-		return handshake(ctx, conn, &tls.Config{MinVersion: tls.VersionTLS12}, addr)
+	p := &outbound{addr: net.JoinHostPort(u.Hostname(), proxyPort(u)), overTLS: u.Scheme == "https"}
+	p.plain = &url.URL{Scheme: "http", Host: p.addr, User: u.User}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		p.auth = "Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.Username()+":"+password)) // RFC 7617
 	}
-	return nil
+	return p, nil
+}
+
+// forPlain is net/http's question. For https it must not know of the proxy: the tunnel is made by dialTLS, so that its
+// TLS, its counting and its protocol are those of a direct connection.
+func (p *outbound) forPlain(r *http.Request) (*url.URL, error) {
+	if r.URL.Scheme == "http" {
+		return p.plain, nil
+	}
+	return nil, nil
 }
 
 func proxyPort(u *url.URL) string {
@@ -61,10 +72,66 @@ func proxyPort(u *url.URL) string {
 	return "80"
 }
 
+// dialProxy connects to the proxy, whatever addr is.
+func (d *dialer) dialProxy(ctx context.Context, network, _ string) (net.Conn, error) {
+	ctx, cancel := d.bound(ctx)
+	defer cancel()
+	c, err := dialWith(ctx, &net.Dialer{Resolver: d.resolver}, network, d.proxy.addr)
+	if err != nil || !d.proxy.overTLS {
+		return c, err
+	}
+	secure, err := handshake(ctx, c, &tls.Config{MinVersion: tls.VersionTLS12}, d.proxy.addr)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: secure}, nil
+}
+
+// errTunnel means that the proxy did not connect us.
+var errTunnel = errors.New("the outbound proxy refused the tunnel")
+
+// tunnel asks the proxy for a connection to addr (RFC 9110, section 9.3.6).
+func (d *dialer) tunnel(ctx context.Context, network, addr string) (net.Conn, error) {
+	c, err := d.dialProxy(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	end := context.AfterFunc(ctx, func() { c.SetDeadline(time.Unix(1, 0)) })
+	err = d.proxy.connect(c, addr)
+	if !end() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		return c, nil
+	}
+	c.Close()
+	return nil, phaseOf(ctx, err)
+}
+
+func (p *outbound) connect(c net.Conn, addr string) error {
+	header := http.Header{"User-Agent": {""}} // none
+	if p.auth != "" {
+		header.Set("Proxy-Authorization", p.auth)
+	}
+	ask := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: addr}, Host: addr, Header: header}
+	if err := ask.Write(c); err != nil {
+		return err
+	}
+	// What is buffered beyond the answer would be lost. Nothing is: in TLS the client speaks first.
+	resp, err := http.ReadResponse(bufio.NewReader(io.LimitReader(c, maxResponseHeader)), ask)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode/100 != 2 {
+		return errTunnel
+	}
+	return nil
+}
+
 // throughProxy judges the target and gives the request the form that a proxy reads. On an error it returns the request
 // as it was.
-func (c *Client) throughProxy(req *http.Request) (*http.Request, error) {
-	if err := c.checkProxied(req.Context(), req.URL.Hostname()); err != nil {
+func (g *generation) throughProxy(req *http.Request) (*http.Request, error) {
+	if err := g.dialer.checkProxied(req.Context(), req.URL.Hostname()); err != nil {
 		return req, err
 	}
 	if req.URL.Scheme != "http" {
@@ -81,12 +148,12 @@ func (c *Client) throughProxy(req *http.Request) (*http.Request, error) {
 }
 
 // checkProxied judges the target's address as far as that can be known on this side of the proxy.
-func (c *Client) checkProxied(ctx context.Context, host string) error {
-	if err := c.dialer.policy.CheckLiteral(host); err != nil {
+func (d *dialer) checkProxied(ctx context.Context, host string) error {
+	if err := d.policy.CheckLiteral(host); err != nil {
 		return err
 	}
-	policy := c.dialer.policy.For(host)
-	resolver := c.dialer.resolver
+	policy := d.policy.For(host)
+	resolver := d.resolver
 	if resolver == nil {
 		resolver = net.DefaultResolver
 	}

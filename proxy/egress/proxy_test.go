@@ -21,14 +21,15 @@ type forward struct {
 	*httptest.Server
 	tunnelTo string
 	status   int // of CONNECT
+	arrived  chan struct{}
 
-	mu    sync.Mutex // guards asked
+	mu    sync.Mutex // guards asked, and tunnelTo once it is in use
 	asked []string   // request line's target, and Proxy-Authorization
 }
 
 func newForward(t *testing.T, secure bool, tunnelTo string) *forward {
 	t.Helper()
-	f := &forward{tunnelTo: tunnelTo, status: 200}
+	f := &forward{tunnelTo: tunnelTo, status: 200, arrived: make(chan struct{}, 1)}
 	f.Server = httptest.NewUnstartedServer(f)
 	f.Config.ErrorLog = quiet
 	if secure {
@@ -43,7 +44,12 @@ func newForward(t *testing.T, secure bool, tunnelTo string) *forward {
 func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.asked = append(f.asked, r.Method+" "+r.RequestURI+" "+r.Header.Get("Proxy-Authorization"))
+	to := f.tunnelTo
 	f.mu.Unlock()
+	select {
+	case f.arrived <- struct{}{}:
+	default:
+	}
 	if r.Method != http.MethodConnect {
 		return
 	}
@@ -51,7 +57,7 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(f.status)
 		return
 	}
-	up, err := net.Dial("tcp", f.tunnelTo)
+	up, err := net.Dial("tcp", to)
 	if err != nil {
 		w.WriteHeader(http.StatusBadGateway)
 		return
@@ -61,6 +67,13 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	go func() { _, _ = io.Copy(up, down); up.Close() }()
 	_, _ = io.Copy(down, bufio.NewReader(up))
 	down.Close()
+}
+
+// redirect has later tunnels end elsewhere.
+func (f *forward) redirect(to string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tunnelTo = to
 }
 
 func (f *forward) take() []string {
@@ -138,7 +151,7 @@ func TestProxyTunnel(t *testing.T) {
 		f := newForward(t, secure, srv.Listener.Addr().String())
 		dns := zone("example.com", "8.8.8.8")
 		ca := pemFile(t, "CERTIFICATE", srv.Certificate().Raw)
-		c := newClient(t, egress.Options{Proxy: f.URL, Resolver: dns.resolver(), TLS: egress.TLSFiles{CAFile: ca}})
+		c := newClient(t, egress.Options{Proxy: f.URL, Resolver: dns.resolver(), TLS: egress.TLS{CAFile: ca}})
 		_, err := through(t, c, "https://example.com/x?y")
 		if secure {
 			// The proxy's certificate is judged by the system's roots, not by the endpoint's CA, although it would pass there.

@@ -7,39 +7,70 @@ import (
 	"os"
 )
 
-// TLSFiles are an endpoint's own TLS files, all PEM and all optional.
-type TLSFiles struct {
+// TLS is how an endpoint's receivers are spoken to over TLS. All of it is optional; files are PEM.
+type TLS struct {
 	// CAFile replaces the system's roots.
 	CAFile string
 	// CertFile and KeyFile are a client certificate for receivers that ask for one.
 	CertFile, KeyFile string
+	// MinVersion is the oldest version that is spoken, such as tls.VersionTLS13; zero means TLS 1.2.
+	MinVersion uint16
+	// ServerName is the name that is asked for (SNI) and that the certificate must have; empty means the target's host.
+	ServerName string
 }
 
-func (f TLSFiles) config() (*tls.Config, error) {
+// texts are the contents of a TLS's files at one time: CA, certificate, key.
+type texts [3]string
+
+// read reads the files that are named. A certificate is of no use without its key.
+func (t TLS) read() (texts, error) {
+	var all texts
+	if (t.CertFile == "") != (t.KeyFile == "") {
+		return all, ErrKeyPair
+	}
+	for i, file := range []struct{ key, name string }{{"ca_file", t.CAFile}, {"cert_file", t.CertFile}, {"key_file", t.KeyFile}} {
+		if file.name == "" {
+			continue
+		}
+		text, err := os.ReadFile(file.name)
+		if err != nil {
+			return all, fmt.Errorf("read %s: %w", file.key, err)
+		}
+		all[i] = string(text)
+	}
+	return all, nil
+}
+
+// config makes what crypto/tls wants of what the files hold.
+func (t TLS) config(files texts) (*tls.Config, error) {
 	cfg := &tls.Config{
-		MinVersion: tls.VersionTLS12,
+		MinVersion: max(t.MinVersion, tls.VersionTLS12),
+		ServerName: t.ServerName,
 		NextProtos: []string{"http/1.1"}, // RFC 7301: a receiver that knows HTTP/2 alone must say so at once
 	}
-	if f.CAFile != "" {
-		pem, err := os.ReadFile(f.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("read ca_file: %w", err)
-		}
+	if t.CAFile != "" {
 		cfg.RootCAs = x509.NewCertPool()
-		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca_file %s: %w", f.CAFile, ErrCA)
+		if !cfg.RootCAs.AppendCertsFromPEM([]byte(files[0])) {
+			return nil, fmt.Errorf("ca_file %s: %w", t.CAFile, ErrCA)
 		}
 	}
-	if f.CertFile == "" && f.KeyFile == "" {
+	if t.CertFile == "" {
 		return cfg, nil
 	}
-	if f.CertFile == "" || f.KeyFile == "" {
-		return nil, ErrKeyPair
-	}
-	pair, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
+	pair, err := tls.X509KeyPair([]byte(files[1]), []byte(files[2]))
 	if err != nil {
-		return nil, fmt.Errorf("load cert_file %s and key_file %s: %w", f.CertFile, f.KeyFile, err)
+		return nil, fmt.Errorf("load cert_file %s and key_file %s: %w", t.CertFile, t.KeyFile, err)
 	}
 	cfg.Certificates = []tls.Certificate{pair}
 	return cfg, nil
+}
+
+// load reads and makes in one go.
+func (t TLS) load() (texts, *tls.Config, error) {
+	files, err := t.read()
+	if err != nil {
+		return files, nil, err
+	}
+	cfg, err := t.config(files)
+	return files, cfg, err
 }

@@ -116,6 +116,7 @@ func (f *fakeStore) Finish(l *spool.Lease, r spool.Result) {
 		next.Progress.Attempts++
 		next.Progress.Charged++
 		next.Progress.NextAttempt = r.NextAttempt
+		next.Progress.History = append(slices.Clip(next.Progress.History), *r.Attempt)
 		f.events[seq], f.due[seq] = &next, r.NextAttempt
 	} else {
 		delete(f.events, seq)

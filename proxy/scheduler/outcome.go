@@ -30,6 +30,7 @@ func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o 
 		l.latency.Add(now, o.Attempt.Duration)
 	}
 	l.learnLatency(now, o.Class != "")
+	o.Stale = o.Stale && !brokeTwice(lease)
 	d := decide(l, lease, o, now)
 	changed := l.gate.Report(permit, gateOutcome(l.policy.Retry, o, d), now)
 	if d.Reason == retry.ReasonGone && l.policy.Named {
@@ -56,6 +57,14 @@ func verdict(v retry.Verdict) spool.Verdict {
 		return spool.VerdictRetry
 	}
 	return spool.VerdictDead
+}
+
+// brokeTwice tells whether the event's last two attempts ended in a broken connection. A third time in a row is no
+// accident of connection reuse any more: a receiver that refuses every HTTP/2 stream is to be left in peace.
+func brokeTwice(lease *spool.Lease) bool {
+	history := lease.Progress.History
+	n := len(history)
+	return n > 1 && history[n-1].Error == string(retry.Connection) && history[n-2].Error == string(retry.Connection)
 }
 
 // decide asks package retry. A break on a kept-alive connection that the receiver had closed already is tried again at

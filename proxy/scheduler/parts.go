@@ -43,7 +43,7 @@ type Outcome struct {
 	Cut           bool // ended by a stop: not recorded, and its number is used again
 	Exhausted     bool // with Cut: this machine could not open a connection; to be tried again in a while
 	Unsent        bool // nothing of the request left
-	Stale         bool // broke on a kept-alive connection before an answer began: no fault of the endpoint
+	Stale         bool // broke on a kept-alive connection before an answer began, or was not processed: no fault of the endpoint
 	Sampled       bool // counts for the percentiles
 }
 

@@ -341,6 +341,24 @@ func TestAStaleConnectionIsNoFault(t *testing.T) {
 	})
 }
 
+// TestAConnectionThatAlwaysBreaks: at the third time in a row it is a failure like others, so that a receiver which refuses
+// every stream is not asked again and again without a pause.
+func TestAConnectionThatAlwaysBreaks(t *testing.T) {
+	answer := func(_ context.Context, a Attempt) Outcome {
+		return Outcome{Attempt: spool.Attempt{Number: a.Number, Error: string(retry.Connection)}, Class: retry.Connection, Stale: true}
+	}
+	inBubble(t, answer, func(r *rig) {
+		seq := r.store.add("a")
+		synctest.Wait()
+		if got := r.store.of(seq); len(got) != 3 {
+			t.Errorf("%d attempts at once, want 3", len(got))
+		}
+		if v, _ := r.Endpoint("a"); v.Gate.ConsecutiveFailures != 1 {
+			t.Errorf("%d failures are counted, want 1", v.Gate.ConsecutiveFailures)
+		}
+	})
+}
+
 func TestAdHocLinesAreForgotten(t *testing.T) {
 	answer := func(ctx context.Context, a Attempt) Outcome {
 		if a.Lease.Event.Seq%2 == 0 {
