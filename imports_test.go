@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"postern/spool/internal/pagefile": {},
 	"postern/spool/spooltest":         {"postern/spool"},
 
-	// sync itself is an empty folder, so that the word means the standard library in our code. pgtest is for tests only.
+	// sync itself is an empty folder, so that the word means the standard library in our code. pgtest is for tests and benchmarks only.
 	"postern/sync/pgstore": {},
 	"postern/sync/pgtest":  {},
 	"postern/sync/syncer":  {"postern/spool", "postern/sync/pgstore"},
@@ -67,7 +67,7 @@ var mayImport = map[string][]string{
 	"postern/proxy/cli/term": {},
 	"postern/proxy/demo":     {"postern/proxy/app", "postern/proxy/client", "postern/configs", "postern/proxy/cli/term"},
 	"postern/proxy/e2e":      {},
-	"postern/proxy/bench":    {},
+	"postern/proxy/bench":    {"postern/sync/pgtest"},
 
 	"postern/examples/receiver-go": {"postern/proxy/signing"},
 }

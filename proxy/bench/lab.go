@@ -25,14 +25,17 @@ type sizes struct {
 	waiting int           // bytes of the body of one of those
 	drain   int64         // events delivered out of them in one round
 	idle    time.Duration
+	day     int64 // attempts of one day in Postgres
 }
 
 func sizesFor(short bool) sizes {
 	s := sizes{
 		conns: 128, body: 500, load: 5 * time.Second, warm: time.Second, deliver: 50_000, open: 10 * time.Second, syncs: 500,
 		backlog: 1_000_000, waiting: 1024, drain: 30_000, idle: 10 * time.Second,
+		day: 10_000_000,
 	}
 	if short {
+		s.day /= 10
 		s.load, s.warm, s.open, s.idle = s.load/10, s.warm/10, s.open/10, s.idle/10
 		s.deliver, s.backlog, s.drain, s.syncs = s.deliver/10, s.backlog/10, s.drain/10, s.syncs/10
 	}
@@ -52,6 +55,9 @@ var experiments = []experiment{
 	{"lone", (*lab).lone},
 	{"backlog", (*lab).backlog},
 	{"idle", (*lab).idle},
+	{"postgres-rows", (*lab).postgresRows},
+	{"postgres-deliver", (*lab).postgresDeliver},
+	{"postgres-views", (*lab).postgresViews},
 }
 
 func experimentNames() []string {

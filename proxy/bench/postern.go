@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -18,6 +19,7 @@ import (
 type postern struct {
 	binary, dir   string
 	ingest, admin string // host:port
+	text          string // of its configuration, as far as it is the same for all
 	cmd           *exec.Cmd
 	exited        chan struct{}
 	client        http.Client
@@ -37,8 +39,8 @@ endpoints:
   - { name: sink, url: "http://%s/sink", concurrency: 128 }
 `
 
-// newPostern prepares one that delivers to a receiver and does not start it.
-func (l *lab) newPostern(dir, receiver string) (*postern, error) {
+// newPostern prepares one that delivers to a receiver and does not start it. more are further lines of its configuration.
+func (l *lab) newPostern(dir, receiver string, more ...string) (*postern, error) {
 	p := &postern{binary: l.binary, dir: dir, client: http.Client{Timeout: 10 * time.Second}}
 	for _, addr := range []*string{&p.ingest, &p.admin} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -48,19 +50,24 @@ func (l *lab) newPostern(dir, receiver string) (*postern, error) {
 		defer ln.Close()
 		*addr = ln.Addr().String()
 	}
-	text := fmt.Sprintf(configuration, p.ingest, p.admin, filepath.Join(dir, "data"), receiver)
-	return p, os.WriteFile(p.config(), []byte(text), 0o600)
+	p.text = fmt.Sprintf(configuration, p.ingest, p.admin, filepath.Join(dir, "data"), receiver)
+	return p, p.configure(more...)
+}
+
+// configure writes the configuration, with further lines.
+func (p *postern) configure(more ...string) error {
+	return os.WriteFile(p.config(), []byte(p.text+strings.Join(more, "")), 0o600)
 }
 
 func (p *postern) config() string { return filepath.Join(p.dir, "postern.yaml") }
 
 // startPostern prepares and starts one in a fresh directory. end stops it and removes everything.
-func (l *lab) startPostern(ctx context.Context, receiver string) (p *postern, end func(), err error) {
+func (l *lab) startPostern(ctx context.Context, receiver string, more ...string) (p *postern, end func(), err error) {
 	dir, remove, err := l.space()
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err = l.newPostern(dir, receiver)
+	p, err = l.newPostern(dir, receiver, more...)
 	if err == nil {
 		_, err = p.start(ctx)
 	}
@@ -165,6 +172,11 @@ func (p *postern) act(action string) error {
 type counts struct {
 	Pending  int64 `json:"pending"`
 	InFlight int64 `json:"in_flight"`
+	Sync     struct {
+		Connected bool
+		RowsTotal int64 `json:"rows_total"`
+		Rejected  int64 `json:"rejected_rows"`
+	}
 }
 
 func (p *postern) counts() (c counts, err error) {

@@ -54,6 +54,11 @@ func (r row) ratioAtLeast(x float64) row {
 	return r
 }
 
+func (r row) atLeast(x float64) row {
+	r.Aim = &aim{AtLeast: true, Of: "value", Is: x, Met: r.Value.Median >= x}
+	return r
+}
+
 func (r row) atMost(x float64) row {
 	r.Aim = &aim{Of: "value", Is: x, Met: r.Value.Median <= x}
 	return r

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"postern/sync/pgtest"
 )
 
 // TestMain lets the test binary play the roles, as the program itself does.
@@ -15,7 +17,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == roleArg {
 		os.Exit(report(playRole(os.Args[2:], os.Stdin, os.Stdout)))
 	}
-	os.Exit(m.Run())
+	pgtest.Main(m)
 }
 
 func start(t *testing.T, name string, parameters any) *child {

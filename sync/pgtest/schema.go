@@ -15,8 +15,8 @@ import (
 // shared is the server of this test binary.
 var shared struct {
 	once   sync.Once
-	server *Server
 	dsn    string
+	remove func() error
 	err    error
 }
 
@@ -24,24 +24,30 @@ var shared struct {
 // The test binary exits with the result of m.Run by itself.
 func Main(m *testing.M) {
 	m.Run()
-	if s := shared.server; s != nil {
-		if err := s.remove(); err != nil {
+	if shared.remove != nil {
+		if err := shared.remove(); err != nil {
 			fmt.Fprintln(os.Stderr, "remove the server:", err)
 		}
 	}
 }
 
+// Provide names a server for programs that are no test: the one of POSTERN_TEST_DATABASE_URL, else one that it starts with
+// the given settings, such as "fsync=on", and that remove ends and clears up.
+func Provide(options ...string) (dsn string, remove func() error, err error) {
+	if dsn = os.Getenv("POSTERN_TEST_DATABASE_URL"); dsn != "" {
+		return dsn, func() error { return nil }, nil
+	}
+	s, err := start(options)
+	if err != nil {
+		return "", nil, err
+	}
+	return s.DSN(), s.remove, nil
+}
+
 // DSN is the connection string of the server that the tests of this binary share.
 func DSN(t testing.TB) string {
 	t.Helper()
-	shared.once.Do(func() {
-		if shared.dsn = os.Getenv("POSTERN_TEST_DATABASE_URL"); shared.dsn != "" {
-			return
-		}
-		if shared.server, shared.err = start(nil); shared.err == nil {
-			shared.dsn = shared.server.DSN()
-		}
-	})
+	shared.once.Do(func() { shared.dsn, shared.remove, shared.err = Provide() })
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
@@ -92,31 +98,14 @@ func Run(t testing.TB, dsn, sql string) {
 // Exec runs statements with the schema in front of the search path.
 func (db *DB) Exec(sql string) {
 	db.t.Helper()
-	db.conn(func(ctx context.Context, conn *pgx.Conn) error {
-		_, err := conn.Exec(ctx, sql)
-		return err
-	})
+	db.conn(func(ctx context.Context, conn *Conn) error { return conn.Exec(ctx, sql) })
 }
 
 // Rows returns a query's rows, every value as Postgres writes it as text; null is the text "null".
 func (db *DB) Rows(sql string) (rows [][]string) {
 	db.t.Helper()
-	db.conn(func(ctx context.Context, conn *pgx.Conn) error {
-		result, err := conn.Query(ctx, sql, pgx.QueryExecModeSimpleProtocol)
-		if err != nil {
-			return err
-		}
-		rows, err = pgx.CollectRows(result, func(r pgx.CollectableRow) ([]string, error) {
-			var row []string
-			for _, v := range r.RawValues() {
-				if v == nil {
-					row = append(row, "null")
-					continue
-				}
-				row = append(row, string(v))
-			}
-			return row, nil
-		})
+	db.conn(func(ctx context.Context, conn *Conn) (err error) {
+		rows, err = conn.Rows(ctx, sql)
 		return err
 	})
 	return rows
@@ -132,18 +121,15 @@ func (db *DB) Value(sql string) string {
 	return rows[0][0]
 }
 
-func (db *DB) conn(fn func(ctx context.Context, conn *pgx.Conn) error) {
+func (db *DB) conn(fn func(ctx context.Context, conn *Conn) error) {
 	db.t.Helper()
 	ctx := db.t.Context()
-	conn, err := pgx.Connect(ctx, db.DSN)
+	conn, err := Dial(ctx, db.DSN, db.Schema)
 	if err != nil {
 		db.t.Fatal(err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	if _, err = conn.Exec(ctx, "SET search_path = "+db.Schema+"; SET timezone = 'UTC'"); err == nil {
-		err = fn(ctx, conn)
-	}
-	if err != nil {
+	defer conn.Close()
+	if err = fn(ctx, conn); err != nil {
 		db.t.Fatal(err)
 	}
 }
