@@ -99,7 +99,7 @@ func (p *postern) synced(ctx context.Context, rows int64) error {
 			return nil
 		}
 		if err := sleep(limit, 10*time.Millisecond); err != nil {
-			return fmt.Errorf("Postgres has %d of %d rows: %w", c.Sync.RowsTotal, rows, err)
+			return fmt.Errorf("%d of %d rows have reached Postgres: %w", c.Sync.RowsTotal, rows, err)
 		}
 	}
 }
