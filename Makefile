@@ -25,6 +25,7 @@ demo: build ## watch a few hundred postbacks meet a receiver that is slow, fails
 .PHONY: test
 test: lint ## run every test, with the race detector
 	@./.ci/postgres
+	@./.ci/chromium
 	$(GO) test -race -timeout 9m ./...
 
 .PHONY: lint

@@ -68,6 +68,8 @@ var mayImport = map[string][]string{
 	"postern/proxy/demo":     {"postern/proxy/app", "postern/proxy/client", "postern/configs", "postern/proxy/cli/term"},
 	"postern/proxy/e2e":      {},
 	"postern/proxy/bench":    {"postern/sync/pgtest"},
+	// For tests of pages only.
+	"postern/proxy/e2e/browser": {},
 
 	"postern/examples/receiver-go": {"postern/proxy/signing"},
 }
@@ -82,6 +84,7 @@ var oneDoor = map[string][]string{
 	"github.com/goccy/go-yaml":              {"postern/configs"},
 	"golang.org/x/time/rate":                {"postern/limiter/bucket"},
 	"github.com/jackc/pgx/v5":               {"postern/sync/pgstore", "postern/sync/pgtest"},
+	"github.com/chromedp/chromedp":          {"postern/proxy/e2e/browser"},
 	"github.com/jackc/pgx/v5/pgconn":        {"postern/sync/pgstore"},
 }
 
