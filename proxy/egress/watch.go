@@ -73,7 +73,7 @@ func (w *watch) failLocked(err error) {
 	if w.trouble != "" && !w.told {
 		w.told = true
 		w.log.Warn("the changed TLS files cannot be used; what was loaded before stays in force. Correct the files: they are read again by themselves",
-			"error", err.Error())
+			"error", err)
 	}
 	w.trouble = err.Error()
 }
