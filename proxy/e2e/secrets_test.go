@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"postern/sync/pgtest"
 )
 
 // secrets makes words that occur nowhere by chance, and remembers them.
@@ -29,7 +31,7 @@ func (s *secrets) in(text string) (found []string) {
 }
 
 // Whatever a secret is part of and whatever becomes of its event: no log line, metric, list or detail shows it, down to
-// the debug level. With reveal=1 it shows, and the log tells that somebody looked.
+// the debug level, and none reaches Postgres. With reveal=1 it shows, and the log tells that somebody looked.
 func TestSecretsStayHidden(t *testing.T) {
 	t.Parallel()
 	var hidden secrets
@@ -41,14 +43,16 @@ func TestSecretsStayHidden(t *testing.T) {
 	short := newReceiver(t, script(reply{Raw: "HTTP/1.1 500 " + hidden.next("REASON") + "\r\nX-" + hidden.next("NAME") + ": 1\r\nContent-Length: 99\r\n\r\n" + hidden.next("SHORT")}))
 	ca := newAuthority(t)
 	selfSigned := newReceiverOn(t, "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{ca.issue(time.Now().Add(time.Hour), "x.example")}}, nil)
+	db := pgtest.New(t)
 	p := startPostern(t, fmt.Sprintf(`
 log: { level: debug }
+sync: { dsn: %q, schema: %s, interval: 200ms, labels: { service: checkout } }
 query_keys_in_logs: [cid]
 targets: { allow_private: true }
 defaults: { timeout: 500ms, retry: { max_attempts: 2, base_delay: 10ms, max_delay: 20ms } }
 endpoints:
   - { name: named, url: %q, headers: { set: { X-Api-Key: %s } } }
-`, failing.url("/in?key="+hidden.next("CONFIGQUERY")), hidden.next("CONFIGHEADER")))
+`, db.DSN, db.Schema, failing.url("/in?key="+hidden.next("CONFIGQUERY")), hidden.next("CONFIGHEADER")))
 
 	var ids []string
 	for _, base := range []string{
@@ -78,6 +82,15 @@ endpoints:
 	p.stop(10 * time.Second)
 	if found := hidden.in(p.log.String()); len(found) > 0 {
 		t.Errorf("the log shows %v", found)
+	}
+	dump := db.Dump()
+	if found := hidden.in(dump); len(found) > 0 {
+		t.Errorf("Postgres has %v", found)
+	}
+	for _, want := range append(ids, failing.url("/in"), "http_500", "checkout") {
+		if !strings.Contains(dump, want) {
+			t.Errorf("Postgres has no %s", want)
+		}
 	}
 }
 

@@ -265,6 +265,19 @@ func explain(db *pgtest.DB, query string) string {
 	return strings.Join(lines, "\n")
 }
 
+// TestWhatChangesOftenIsNotIndexed: an update of these tables is HOT as long as no index has a column beyond the key, and
+// as long as their pages have room.
+func TestWhatChangesOftenIsNotIndexed(t *testing.T) {
+	_, db := migrated(t)
+	same(t, "indexed beyond the key", db.Rows(`SELECT i.indrelid::regclass, a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+		JOIN pg_index k ON k.indrelid = i.indrelid AND k.indisprimary
+		WHERE i.indrelid IN ('instances'::regclass, 'instance_endpoint_health'::regclass, 'endpoint_minutes'::regclass, 'endpoint_hours'::regclass)
+			AND NOT a.attnum = ANY (k.indkey)`), "[]")
+	same(t, "full pages", db.Rows(`SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema::regnamespace
+		AND (relname IN ('instances', 'instance_endpoint_health', 'endpoint_hours') OR relname LIKE 'endpoint_minutes%')
+		AND NOT coalesce(reloptions::text ~ 'fillfactor=[57]0', false)`), "[]")
+}
+
 // TestViewsReadIndexes: what people ask first must not read what is delivered.
 func TestViewsReadIndexes(t *testing.T) {
 	s, db := migrated(t)

@@ -121,6 +121,18 @@ func (db *DB) Value(sql string) string {
 	return rows[0][0]
 }
 
+// Dump is everything that the schema's tables hold, a row a line. It needs no program beside the server.
+func (db *DB) Dump() string {
+	db.t.Helper()
+	var b strings.Builder
+	for _, table := range db.Rows(`SELECT c.oid::regclass FROM pg_class c WHERE c.relnamespace = current_schema::regnamespace AND c.relkind = 'r' ORDER BY 1`) {
+		for _, row := range db.Rows("SELECT t::text FROM " + table[0] + " t") {
+			fmt.Fprintln(&b, table[0], row[0])
+		}
+	}
+	return b.String()
+}
+
 func (db *DB) conn(fn func(ctx context.Context, conn *Conn) error) {
 	db.t.Helper()
 	ctx := db.t.Context()

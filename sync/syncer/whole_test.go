@@ -244,7 +244,9 @@ func TestOutages(t *testing.T) {
 		}
 		began := time.Now()
 		w.drained()
-		t.Logf("%s: caught up after %v", what, time.Since(began))
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s: caught up after %v", what, took)
+		}
 		w.same(what, `SELECT count(*), (SELECT count(*) FROM endpoint_latency), (SELECT sum(attempts) FROM endpoint_hours) FROM webhook_queue`, fmt.Sprintf("[[%d %[1]d %[1]d]]", n))
 	}
 	none := func() error { return nil }
