@@ -15,14 +15,16 @@ import (
 // A trailing /... stands for the package and everything below it.
 var mayImport = map[string][]string{
 	"postern":                  {"postern/proxy/cli"},
-	"postern/configs":          {"postern/proxy/target", "postern/proxy/signing"},
+	"postern/configs":          {"postern/proxy/target", "postern/proxy/signing", "postern/spool/keyfile"},
 	"postern/limiter":          {"postern/limiter/breaker", "postern/limiter/bucket"},
 	"postern/limiter/breaker":  {},
 	"postern/limiter/bucket":   {},
 	"postern/limiter/quantile": {},
 
 	"postern/spool":                   {"postern/spool/internal/..."},
+	"postern/spool/keyfile":           {},
 	"postern/spool/internal/disk":     {},
+	"postern/spool/internal/keyring":  {},
 	"postern/spool/internal/layout":   {},
 	"postern/spool/internal/pagefile": {},
 	"postern/spool/spooltest":         {"postern/spool"},

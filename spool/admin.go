@@ -67,7 +67,7 @@ func (t *txn) retryID(id string) error {
 	case t.get(layout.Done, key) != nil:
 		return ErrDelivered
 	}
-	ev, _, before, err := readWaiting(t.tx, seq, eventHead)
+	ev, _, before, err := readWaiting(t.tx, seq, eventTarget, t.ring)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (t *txn) drop(id string, seq uint64) error {
 	key := layout.SeqKey(seq)
 	rec := t.get(layout.Events, key)
 	dead := t.get(layout.Dead, key)
-	ev, _, p, err := readWaiting(t.tx, seq, eventHeaders)
+	ev, _, p, err := readWaiting(t.tx, seq, eventHeaders, t.ring)
 	if err != nil {
 		return err
 	}

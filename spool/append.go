@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -17,7 +18,8 @@ const appendTimeout = 10 * time.Second
 type appendOp struct {
 	ev          *Event
 	rec         []byte
-	fingerprint []byte // only where the event can be a duplicate
+	ring        *keyring.Ring // that rec was made with
+	fingerprint []byte        // only where the event can be a duplicate
 	stage       atomic.Uint32
 	tries       int    // how often history was dropped to make room for it
 	outboxBody  []byte // what goes along into the outbox; nil: nothing
@@ -48,7 +50,8 @@ func (s *Spool) Append(ctx context.Context, ev *Event) (AppendResult, error) {
 	}
 	ev.AcceptedAt = ev.AcceptedAt.Truncate(time.Microsecond)
 	ev.NotBefore = ev.NotBefore.Truncate(time.Microsecond)
-	op := &appendOp{ev: ev, rec: encodeEvent(ev)}
+	op := &appendOp{ev: ev, ring: s.ring()}
+	op.rec = encodeEvent(ev, op.ring)
 	if ev.ExplicitID || ev.IdempotencyKey != "" {
 		op.fingerprint = fingerprint(ev)
 	}
@@ -120,6 +123,9 @@ func (op *appendOp) apply(t *txn) error {
 		}
 		op.result = *first
 		return nil
+	}
+	if op.ring != t.ring { // the keys were changed while it waited: no record may follow under an old one
+		op.rec, op.ring = encodeEvent(op.ev, t.ring), t.ring
 	}
 	if err := t.admit(op); err != nil {
 		return err

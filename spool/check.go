@@ -6,6 +6,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -14,6 +15,8 @@ type Report struct {
 	Pending, Failed, DeadLetter, Delivered int64
 	OutboxRows                             int64
 	SetAside                               int64
+	// Keys names the keys that records are encrypted with; "none" stands for records that are not encrypted.
+	Keys []string
 	// Problems says what does not hold, one sentence each, at most maxProblems of them. Empty: all is well.
 	Problems []string
 }
@@ -22,9 +25,13 @@ type Report struct {
 const maxProblems = 50
 
 // Check looks through a spool without changing it: every page, every record, and that the indexes and counts agree with
-// the records. What is wrong is in the report; the error says why nothing could be looked at. No process may have the
-// directory open.
-func Check(dir string) (Report, error) {
+// the records. What is wrong is in the report; the error says why nothing could be looked at. Encrypted parts are opened
+// where their key is given. No process may have the directory open.
+func Check(dir string, keys ...[]byte) (Report, error) {
+	ring, err := keyring.New(keys...)
+	if err != nil {
+		return Report{}, fmt.Errorf("spool.encryption_key_files: %w", err)
+	}
 	d, unlock, err := lockExisting(dir)
 	if err != nil {
 		return Report{}, err
@@ -41,7 +48,7 @@ func Check(dir string) (Report, error) {
 	var c *checker
 	err = guarded(func() error {
 		return db.View(func(tx *bolt.Tx) error {
-			c = newChecker(tx)
+			c = newChecker(tx, ring)
 			c.run()
 			return nil
 		})
@@ -63,10 +70,13 @@ type checker struct {
 	seen   counters
 	due    int64
 	ids    int64
+	ring   *keyring.Ring
+	needs  map[keyring.KeyID]bool // the keys that were met
 }
 
-func newChecker(tx *bolt.Tx) *checker {
+func newChecker(tx *bolt.Tx, ring *keyring.Ring) *checker {
 	c := &checker{
+		ring: ring, needs: make(map[keyring.KeyID]bool),
 		rows: make(map[string]*endpointRow), names: make(map[uint32]string), counts: make(map[string]*endpointRow),
 	}
 	for id := range layout.NumBuckets {
@@ -94,8 +104,10 @@ func (c *checker) run() {
 	c.each(layout.Progress, c.progress)
 	c.each(layout.Done, c.done)
 	c.each(layout.Outbox, c.outbox)
+	c.each(layout.Refused, func(index uint64, v []byte) { c.sealed(layout.Refused, index, v) })
 	c.each(layout.Aside, func(uint64, []byte) { c.report.SetAside++ })
 	c.keys()
+	c.noted()
 	c.indexes()
 	c.compare()
 }

@@ -1,18 +1,24 @@
 package spool
 
 import (
+	"maps"
+	"slices"
+	"strings"
+
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
 func (c *checker) event(seq uint64, v []byte) {
 	c.sawSeq(seq)
 	key := layout.SeqKey(seq)
-	ev, _, err := decodeEvent(seq, v, eventHead)
+	ev, _, err := decodeEvent(seq, v, eventHead, nil)
 	if err != nil {
 		c.problem("%v", err)
 		return
 	}
 	c.idLeadsTo(ev.ID, seq)
+	c.sealed(layout.Events, seq, v)
 	if c.b[layout.Done].Get(key) != nil {
 		c.problem("event %d is delivered and still there", seq)
 	}
@@ -55,6 +61,8 @@ func (c *checker) dead(seq uint64, v []byte) {
 	key := layout.SeqKey(seq)
 	if _, err := decodeDead(seq, v); err != nil {
 		c.problem("%v", err)
+	} else {
+		c.sealed(layout.Dead, seq, v)
 	}
 	if c.b[layout.Events].Get(key) == nil {
 		c.problem("dead letter %d has no payload", seq)
@@ -67,6 +75,8 @@ func (c *checker) dead(seq uint64, v []byte) {
 func (c *checker) progress(seq uint64, v []byte) {
 	if _, err := decodeProgress(seq, v); err != nil {
 		c.problem("%v", err)
+	} else {
+		c.sealed(layout.Progress, seq, v)
 	}
 	if c.b[layout.Events].Get(layout.SeqKey(seq)) == nil {
 		c.problem("the progress of event %d has no event", seq)
@@ -90,8 +100,10 @@ func (c *checker) outbox(index uint64, v []byte) {
 	c.report.OutboxRows++
 	c.seen.outboxRows++
 	c.seen.outboxBytes += rowBytes(layout.SeqKey(index), v)
-	if _, err := decodeOutboxRow(index, v); err != nil {
+	if _, err := splitRow(index, v); err != nil {
 		c.problem("%v", err)
+	} else {
+		c.sealed(layout.Outbox, index, v)
 	}
 	if index >= c.stored.nextOutbox {
 		c.problem("outbox row %d has a number that is given out next", index)
@@ -109,4 +121,57 @@ func (c *checker) keys() {
 		}
 		return nil
 	})
+}
+
+// sealed notes the key of a row and, where it is there, opens what it sealed.
+func (c *checker) sealed(id layout.Bucket, seq uint64, v []byte) {
+	key, ok := keyOf(id, seq, v)
+	if !ok {
+		return
+	}
+	c.needs[key] = true
+	if key == keyring.Plain || !c.ring.Has(key) {
+		return
+	}
+	if err := openSealed(id, seq, v, c.ring); err != nil {
+		c.problem("%v", err)
+	}
+}
+
+// openSealed opens every sealed part of a row.
+func openSealed(id layout.Bucket, seq uint64, v []byte, ring *keyring.Ring) (err error) {
+	switch id {
+	case layout.Events:
+		_, _, err = decodeEvent(seq, v, eventPayload, ring)
+	case layout.Progress:
+		var p progress
+		if p, err = decodeProgress(seq, v); err == nil {
+			err = p.openAnswer(seq, ring)
+		}
+	case layout.Dead:
+		var dl *deadLetter
+		if dl, err = decodeDead(seq, v); err == nil {
+			err = dl.openAnswer(seq, ring)
+		}
+	case layout.Outbox:
+		_, err = decodeOutboxRow(seq, v, ring)
+	case layout.Refused:
+		_, err = decodeRefused(seq, v, ring)
+	}
+	return err
+}
+
+// noted compares the keys that were met with the note of them, which may have more.
+func (c *checker) noted() {
+	ids, err := decodeKeys(c.b[layout.Meta].Get(layout.KeyKeys))
+	if err != nil {
+		c.problem("%v", err)
+		return
+	}
+	for id := range c.needs {
+		if !slices.Contains(ids, id) {
+			c.problem("records are encrypted with the key %s, which is not noted", id)
+		}
+	}
+	c.report.Keys = keyNames(slices.SortedFunc(maps.Keys(c.needs), func(a, b keyring.KeyID) int { return strings.Compare(a.String(), b.String()) }))
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -142,13 +143,19 @@ func decodeSummary(seq uint64, rec []byte) (*summary, error) {
 	return s, nil
 }
 
-func encodeOutboxRow(r *OutboxRow) []byte {
-	e := layout.NewEncoder(make([]byte, 0, 128+len(r.Body)), layout.KindOutbox)
+// A row's target, which has no query, and its body are sealed where the ring seals; they are the last field then, behind a stamp.
+func encodeOutboxRow(r *OutboxRow, ring *keyring.Ring) []byte {
+	e := layout.NewEncoder(make([]byte, 0, 192+len(r.Body)), layout.KindOutbox)
+	target, body := r.Target, r.Body
+	seals := ring.Seals() && (target != "" || body != nil)
+	if seals {
+		target, body = "", nil
+	}
 	e.Bytes(layout.PackID(r.EventID))
 	e.Uint(r.Version)
 	e.String(r.Endpoint)
 	e.Bool(r.Named)
-	e.String(r.Target)
+	e.String(target)
 	e.Uint(uint64(r.State))
 	e.Uint(uint64(r.Attempts))
 	e.Uint(uint64(r.MaxAttempts))
@@ -161,21 +168,61 @@ func encodeOutboxRow(r *OutboxRow) []byte {
 		attempts = []Attempt{*r.Attempt}
 	}
 	putHistory(&e, attempts)
-	if r.Body != nil {
-		e.Bytes(r.Body)
+	switch {
+	case seals:
+		sealRow(&e, r, ring)
+	case body != nil:
+		e.Bytes(body)
 	}
 	return e.Record()
 }
 
-func decodeOutboxRow(index uint64, rec []byte) (OutboxRow, error) {
+func sealRow(e *layout.Encoder, r *OutboxRow, ring *keyring.Ring) {
+	stamp := ring.Stamp()
+	e.Seal()
+	e.Raw(stamp[:])
+	secret := layout.NewEncoder(make([]byte, 0, 32+len(r.Target)+len(r.Body)), layout.KindOutbox)
+	secret.String(r.Target)
+	secret.Bool(r.Body != nil)
+	secret.Raw(r.Body)
+	about := e.Fields()
+	e.Append(func(dst []byte) []byte { return ring.Seal(dst, stamp, 0, secret.Fields(), about) })
+}
+
+// rowRecord is an outbox row's record taken apart.
+type rowRecord struct {
+	row    OutboxRow
+	stamp  keyring.Stamp // where it is sealed
+	sealed []byte        // likewise
+	about  []byte        // likewise
+}
+
+// splitRow reads what needs no key.
+func splitRow(index uint64, rec []byte) (r rowRecord, err error) {
 	fields, err := layout.Fields(layout.KindOutbox, rec)
 	if err != nil {
-		return OutboxRow{}, fmt.Errorf("outbox row %d: %w", index, err)
+		return r, fmt.Errorf("outbox row %d: %w", index, err)
 	}
 	d := layout.NewDecoder(string(fields))
-	r := OutboxRow{Index: index}
-	id, ok := layout.UnpackID([]byte(d.String()))
-	r.EventID = id
+	var ok bool
+	r.row, ok = getRow(index, d)
+	switch {
+	case layout.Sealed(rec):
+		copy(r.stamp[:], d.Fixed(keyring.StampLen))
+		at := len(fields) - len(d.Rest())
+		r.about, r.sealed = fields[:at], fields[at:]
+	case d.More():
+		r.row.Body = d.Bytes()
+	}
+	if d.Err() != nil || !ok {
+		return r, fmt.Errorf("outbox row %d: %w", index, layout.ErrCorrupt)
+	}
+	return r, nil
+}
+
+func getRow(index uint64, d *layout.Decoder) (r OutboxRow, ok bool) {
+	r.Index = index
+	r.EventID, ok = layout.UnpackID([]byte(d.String()))
 	r.Version = d.Uint()
 	r.Endpoint = d.String()
 	r.Named = d.Bool()
@@ -191,11 +238,22 @@ func decodeOutboxRow(index uint64, rec []byte) (OutboxRow, error) {
 	if history := getHistory(d); len(history) > 0 {
 		r.Attempt = &history[0]
 	}
-	if d.More() {
-		r.Body = d.Bytes()
+	return r, ok
+}
+
+func decodeOutboxRow(index uint64, rec []byte, ring *keyring.Ring) (OutboxRow, error) {
+	r, err := splitRow(index, rec)
+	if err != nil || !layout.Sealed(rec) {
+		return r.row, err
 	}
-	if err := d.Err(); err != nil || !ok {
-		return OutboxRow{}, fmt.Errorf("outbox row %d: %w", index, layout.ErrCorrupt)
+	plain, err := ring.Open(nil, r.stamp, 0, r.sealed, r.about)
+	if err != nil {
+		return OutboxRow{}, fmt.Errorf("outbox row %d: %w", index, err)
 	}
-	return r, nil
+	d := layout.NewDecoder(string(plain))
+	r.row.Target = d.String()
+	if d.Bool() {
+		r.row.Body = []byte(d.Rest())
+	}
+	return r.row, d.Err()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -14,6 +15,8 @@ const keptAttempts = 20
 type progress struct {
 	Progress
 	version uint64 // of the event's outbox rows: 1 is its acceptance
+	// sealed is the answer where a key sealed it, behind its stamp; Answer is nil then until it is opened.
+	sealed []byte
 }
 
 // tried tells failed from pending.
@@ -59,12 +62,68 @@ func putProgress(e *layout.Encoder, p *progress) {
 	e.String(p.DeadReason)
 	e.Time(p.DeadAt)
 	putHistory(e, p.History)
-	e.Bool(p.Answer != nil)
-	if p.Answer != nil {
-		e.Int(int64(p.Answer.StatusCode))
-		e.String(p.Answer.Location)
-		e.Bytes(p.Answer.Body)
+	switch {
+	case len(p.sealed) > 0:
+		e.Uint(answerSealed)
+		e.Bytes(p.sealed)
+	case p.Answer != nil:
+		e.Uint(answerPlain)
+		putAnswer(e, p.Answer)
+	default:
+		e.Uint(answerNone)
 	}
+}
+
+// What a record of progress says about the answer that follows.
+const (
+	answerNone uint64 = iota
+	answerPlain
+	answerSealed
+)
+
+func putAnswer(e *layout.Encoder, a *Answer) {
+	e.Int(int64(a.StatusCode))
+	e.String(a.Location)
+	e.Bytes(a.Body)
+}
+
+func getAnswer(d *layout.Decoder) *Answer {
+	return &Answer{StatusCode: int(d.Int()), Location: d.String(), Body: d.Bytes()}
+}
+
+// setAnswer keeps an answer, sealed where the ring seals. It is bound to its event.
+func (p *progress) setAnswer(seq uint64, a *Answer, ring *keyring.Ring) {
+	p.Answer, p.sealed = a, nil
+	if a == nil || !ring.Seals() {
+		return
+	}
+	e := layout.NewEncoder(nil, layout.KindProgress)
+	putAnswer(&e, a)
+	stamp := ring.Stamp()
+	p.Answer, p.sealed = nil, ring.Seal(stamp[:], stamp, 0, e.Fields(), layout.SeqKey(seq))
+}
+
+// openAnswer makes a sealed answer readable.
+func (p *progress) openAnswer(seq uint64, ring *keyring.Ring) error {
+	stamp, ok := p.answerStamp()
+	if !ok {
+		return nil
+	}
+	plain, err := ring.Open(nil, stamp, 0, p.sealed[keyring.StampLen:], layout.SeqKey(seq))
+	if err != nil {
+		return fmt.Errorf("the answer kept for event %d: %w", seq, err)
+	}
+	d := layout.NewDecoder(string(plain))
+	p.Answer, p.sealed = getAnswer(d), nil
+	return d.Err()
+}
+
+// answerStamp tells how the answer is sealed; ok is false where it is not, or there is none.
+func (p *progress) answerStamp() (stamp keyring.Stamp, ok bool) {
+	if len(p.sealed) < keyring.StampLen {
+		return stamp, false
+	}
+	return keyring.Stamp(p.sealed[:keyring.StampLen]), true
 }
 
 func getProgress(d *layout.Decoder) progress {
@@ -77,8 +136,11 @@ func getProgress(d *layout.Decoder) progress {
 	p.DeadReason = d.String()
 	p.DeadAt = d.Time()
 	p.History = getHistory(d)
-	if d.Bool() {
-		p.Answer = &Answer{StatusCode: int(d.Int()), Location: d.String(), Body: d.Bytes()}
+	switch d.Uint() {
+	case answerPlain:
+		p.Answer = getAnswer(d)
+	case answerSealed:
+		p.sealed = d.Bytes()
 	}
 	return p
 }

@@ -8,8 +8,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
+
+var testRing, _ = keyring.New([]byte("0123456789abcdef0123456789abcdef"))
 
 func drawTime(t *rapid.T, name string) time.Time {
 	us := rapid.Int64Range(0, 1<<52).Draw(t, name)
@@ -74,12 +77,21 @@ func TestRecordsComeBack(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		ev := drawEvent(t)
-		got, size, err := decodeEvent(ev.Seq, encodeEvent(ev), eventPayload)
+		ring := rapid.SampledFrom([]*keyring.Ring{nil, testRing}).Draw(t, "ring")
+		got, size, err := decodeEvent(ev.Seq, encodeEvent(ev, ring), eventPayload, ring)
 		same(t, got, ev, err)
 		if size != int64(len(ev.Body)) {
 			t.Fatalf("size %d of %d", size, len(ev.Body))
 		}
 		p := drawProgress(t)
+		if sealed := p; p.Answer != nil {
+			sealed.setAnswer(1, p.Answer, ring)
+			back, err := decodeProgress(1, encodeProgress(&sealed))
+			if err == nil {
+				err = back.openAnswer(1, ring)
+			}
+			same(t, back, p, err)
+		}
 		gotP, err := decodeProgress(1, encodeProgress(&p))
 		same(t, gotP, p, err)
 
@@ -105,7 +117,7 @@ func TestRecordsComeBack(t *testing.T) {
 		if len(p.History) > 0 {
 			row.Attempt = &p.History[0]
 		}
-		gotR, err := decodeOutboxRow(3, encodeOutboxRow(&row))
+		gotR, err := decodeOutboxRow(3, encodeOutboxRow(&row, ring), ring)
 		same(t, gotR, row, err)
 	})
 }
@@ -139,9 +151,14 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind uint8, fields []byte) {
 		e := layout.NewEncoder(nil, layout.Kind(kind))
 		e.Raw(fields)
+		if kind&0x80 != 0 {
+			e = layout.NewEncoder(nil, layout.Kind(kind&0x7f))
+			e.Seal()
+			e.Raw(fields)
+		}
 		rec := e.Record()
 		for name, err := range decodeAll(rec) {
-			if err != nil && !errors.Is(err, layout.ErrCorrupt) {
+			if err != nil && !errors.Is(err, layout.ErrCorrupt) && !errors.Is(err, keyring.ErrUnknownKey) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -150,11 +167,13 @@ func FuzzRecords(f *testing.F) {
 
 func decodeAll(rec []byte) map[string]error {
 	errs := make(map[string]error)
-	_, _, errs["event"] = decodeEvent(1, rec, eventPayload)
+	_, _, errs["event"] = decodeEvent(1, rec, eventPayload, testRing)
 	_, errs["progress"] = decodeProgress(1, rec)
 	_, errs["dead"] = decodeDead(1, rec)
 	_, errs["summary"] = decodeSummary(1, rec)
-	_, errs["outbox"] = decodeOutboxRow(1, rec)
+	_, errs["outbox"] = decodeOutboxRow(1, rec, testRing)
+	_, errs["refused"] = decodeRefused(1, rec, testRing)
+	_, errs["keys"] = decodeKeys(rec)
 	_, errs["endpoint"] = decodeEndpoint(rec)
 	_, errs["counters"] = decodeCounters(rec)
 	_, errs["minute"] = decodeMinute(rec)

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -40,6 +41,7 @@ type compaction struct {
 	current   *compactor
 	notBefore time.Time
 	lastWrite time.Time
+	forced    atomic.Bool // a copy is wanted whatever the size: free pages hold what is to be gone
 }
 
 // compactor is the copy.
@@ -92,7 +94,7 @@ func (s *Spool) considerCompaction(now time.Time) {
 		// A copy that was made while a backlog drained still has the holes of the rest: nobody is in the way of another.
 		least, most = compactMinQuiet, file/5*4
 	}
-	if file < least || room > most {
+	if !c.forced.Load() && (file < least || room > most) {
 		return
 	}
 	free, err := disk.FreeBytes(s.dir.path)
@@ -155,6 +157,7 @@ func (s *Spool) exchange(c *compactor) error {
 		return errors.Join(err, file.Close())
 	}
 	s.compaction.current, s.room.lent = nil, 0
+	s.compaction.forced.Store(false)
 	c.db.NoSync, c.db.AllocSize, c.db.MaxSize = false, pageSize, int(c.maxSize)
 	s.store.replace(&generation{db: c.db, idle: make(chan struct{})}, file)
 	s.settleExchange()

@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"postern/spool/internal/keyring"
 )
 
 // Config says where the spool is and how much it may hold. The zero value is not usable; start from Defaults.
@@ -28,6 +30,9 @@ type Config struct {
 	// OutboxBodies puts the body into the row of an event's acceptance, since a delivery removes it from everywhere else. A
 	// body that the outbox could never hold is left out.
 	OutboxBodies bool
+	// Keys encrypt targets, headers, bodies and kept answers, 32 bytes each, the newest first: that one is used for what is
+	// written, all of them for what is read. None: nothing is encrypted. SetKeys changes them while the spool is open.
+	Keys [][]byte
 	// Logger gets the few things that an operator must know. Nil: nothing is logged.
 	Logger *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -100,6 +105,8 @@ func (c Config) Validate() error {
 	check(c.DedupeWindow >= 0, "spool.dedupe_window is negative")
 	check(c.DeliveredRetention >= 0, "spool.delivered_retention is negative")
 	check(c.DeadLetterRetention > 0, "spool.dead_letter_retention must be positive")
+	_, err := keyring.New(c.Keys...)
+	check(err == nil, "spool.encryption_key_files: %v", err)
 	return errors.Join(errs...)
 }
 

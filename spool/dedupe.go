@@ -118,7 +118,7 @@ func (t *txn) traceOfID(op *appendOp) (*AppendResult, error) {
 		trace.endpoint, trace.fingerprint = t.s.endpointName(sum.endpoint), sum.fingerprint
 		return t.compare(op, trace)
 	}
-	ev, _, err := decodeEvent(seq, t.get(layout.Events, key), eventPayload)
+	ev, _, err := decodeEvent(seq, t.get(layout.Events, key), eventPayload, t.ring)
 	if err != nil {
 		return nil, ErrReused
 	}

@@ -10,6 +10,8 @@ var (
 	ErrNewerFormat = errors.New("the spool was written by a newer Postern")
 	// ErrNotSpool means that the file is whole but is not a spool.
 	ErrNotSpool = errors.New("the file is not a Postern spool")
+	// ErrKeyMissing means that records are encrypted with a key that was not given; nothing was changed.
+	ErrKeyMissing = errors.New("a key is missing")
 )
 
 // Errors of Append. In all of them but ErrUnknownOutcome nothing was stored.

@@ -64,7 +64,7 @@ func (t *txn) expire(seq uint64, at time.Time) error {
 	if rec == nil || t.get(layout.Dead, key) != nil {
 		return nil
 	}
-	ev, size, before, err := readWaiting(t.tx, seq, eventHead)
+	ev, size, before, err := readWaiting(t.tx, seq, eventTarget, t.ring)
 	if err != nil {
 		return nil // a damaged record: whoever leases it sets it aside
 	}

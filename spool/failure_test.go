@@ -194,7 +194,7 @@ func (r *rig) holdCommitter() (hold chan struct{}) {
 // appendLater appends without waiting for the answer, and returns once the event is queued.
 func (r *rig) appendLater(ev *Event) <-chan error {
 	answer := make(chan error, 1)
-	op := &appendOp{ev: ev, rec: encodeEvent(ev)}
+	op := &appendOp{ev: ev, rec: encodeEvent(ev, nil)}
 	done, err := r.queue.add(op)
 	r.must(err)
 	go func() {

@@ -3,6 +3,7 @@ package spool
 import (
 	"time"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -66,7 +67,7 @@ func (op *finishOp) apply(t *txn) error {
 	if state := op.result.EndpointState; state != nil {
 		t.putState(ev.Endpoint, state) // not where it was recorded already: a newer one may have come since
 	}
-	after := op.progressAfter(*before)
+	after := op.progressAfter(*before, t.ring)
 	if op.result.Verdict != VerdictDelivered {
 		t.slim(after)
 	}
@@ -89,7 +90,7 @@ func (op *finishOp) apply(t *txn) error {
 }
 
 // progressAfter is the event's progress with the attempt in it.
-func (op *finishOp) progressAfter(p progress) *progress {
+func (op *finishOp) progressAfter(p progress, ring *keyring.Ring) *progress {
 	r := &op.result
 	p.version++
 	if r.Attempt != nil {
@@ -98,7 +99,7 @@ func (op *finishOp) progressAfter(p progress) *progress {
 		p.Attempts++
 		p.Charged++
 		p.History = withAttempt(p.History, a)
-		p.Answer = r.Answer
+		p.setAnswer(op.lease.Event.Seq, r.Answer, ring)
 	}
 	p.NextAttempt = r.NextAttempt.Truncate(time.Microsecond)
 	if r.Verdict == VerdictDead {
@@ -161,6 +162,9 @@ func (m *move) dead() {
 	row.count(StateDeadLetter, 1, eventBytes(m.rec))
 	head := *m.ev
 	head.Target = listedTarget(m.ev)
+	if m.t.ring.Seals() && head.Named {
+		head.Target = "" // it is sealed with the event
+	}
 	rec := encodeDead(&deadLetter{event: head, size: m.size, progress: *m.after})
 	m.t.put(layout.Dead, m.key, rec)
 	m.t.deadBytes += len(rec)

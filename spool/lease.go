@@ -7,6 +7,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -187,7 +188,7 @@ func (s *Spool) releasePicks(picks []pick) {
 func (s *Spool) readPicks(tx *bolt.Tx, picks []pick) []*Lease {
 	leases := make([]*Lease, 0, len(picks))
 	for _, p := range picks {
-		ev, prog, err := readEvent(tx, p.seq)
+		ev, _, prog, err := readWaiting(tx, p.seq, eventPayload, s.ring())
 		if err != nil {
 			s.setAside(p, err)
 			continue
@@ -199,16 +200,10 @@ func (s *Spool) readPicks(tx *bolt.Tx, picks []pick) []*Lease {
 	return leases
 }
 
-// readEvent reads an event that waits, with all of its payload.
-func readEvent(tx *bolt.Tx, seq uint64) (*Event, progress, error) {
-	ev, _, p, err := readWaiting(tx, seq, eventPayload)
-	return ev, p, err
-}
-
-// readWaiting reads part of an event that waits; size is that of its body.
-func readWaiting(tx *bolt.Tx, seq uint64, part eventPart) (ev *Event, size int64, p progress, err error) {
+// readWaiting reads part of an event that waits; size is that of its body. ring may be nil for its head.
+func readWaiting(tx *bolt.Tx, seq uint64, part eventPart, ring *keyring.Ring) (ev *Event, size int64, p progress, err error) {
 	key := layout.SeqKey(seq)
-	ev, size, err = decodeEvent(seq, tx.Bucket(layout.Events.Name()).Get(key), part)
+	ev, size, err = decodeEvent(seq, tx.Bucket(layout.Events.Name()).Get(key), part, ring)
 	if err != nil {
 		return nil, 0, progress{}, err
 	}

@@ -139,9 +139,9 @@ func (l *lister) view(c *downCursor) (View, error) {
 	case layout.Done:
 		return l.r.delivered(c.seq, c.rec)
 	case layout.Dead:
-		return deadView(c.seq, c.rec)
+		return l.r.deadView(c.seq, c.rec, eventTarget)
 	}
-	return l.r.bySeq(c.seq, eventHead)
+	return l.r.bySeq(c.seq, eventTarget)
 }
 
 // DeadLetters yields the dead letters that match a query, without headers and body, the longest accepted first, until
@@ -152,8 +152,9 @@ func (s *Spool) DeadLetters(q Query, yield func(View) bool) error {
 		var found []View
 		next := uint64(0)
 		err := s.store.view(func(tx *bolt.Tx) error {
-			next = scanRows(tx.Bucket(layout.Dead.Name()), from, func(seq uint64, rec []byte) {
-				if v, err := deadView(seq, rec); err == nil && q.matches(&v) {
+			r := s.newReader(tx, nil)
+			next = scanRows(r.dead, from, func(seq uint64, rec []byte) {
+				if v, err := r.deadView(seq, rec, eventTarget); err == nil && q.matches(&v) {
 					found = append(found, v)
 				}
 			})

@@ -11,6 +11,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"pgregory.net/rapid"
+
+	"postern/spool/internal/keyring"
 )
 
 // model is the spool as a plain map, for random histories.
@@ -36,10 +38,15 @@ type modelEvent struct {
 func (m *model) now() time.Time { return time.UnixMicro(m.clock.Load()).UTC() }
 
 func (m *model) open() {
-	s, err := Open(m.cfg)
+	ring, err := keyring.New(m.cfg.Keys...)
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	s, err := openWith(m.cfg, ring)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	s.keys.end()                 // nothing is rewritten in the background: the faults are meant for what the model does
 	s.store.cur.db.NoSync = true // histories are about order, the killed process is about syncs
 	whole := s.store.commit
 	s.store.commit = func(tx *bolt.Tx) error {
@@ -63,7 +70,7 @@ func (m *model) close() {
 		m.t.Fatal(err)
 	}
 	clear(m.leases)
-	report, err := Check(m.cfg.Dir)
+	report, err := Check(m.cfg.Dir, m.cfg.Keys...)
 	if err != nil || len(report.Problems) > 0 {
 		m.t.Fatalf("check: %v, %q", err, report.Problems)
 	}
@@ -210,6 +217,37 @@ func (m *model) doDelete(t *rapid.T) {
 	}
 }
 
+// doKeys puts a new key in force; the older ones stay for what was written under them.
+func (m *model) doKeys(t *rapid.T) {
+	key := []byte(fmt.Sprintf("%032d", rapid.IntRange(1, 1<<30).Draw(t, "key")))
+	if slices.ContainsFunc(m.cfg.Keys, func(k []byte) bool { return string(k) == string(key) }) {
+		t.Skip("it is there already")
+	}
+	m.cfg.Keys = append([][]byte{key}, m.cfg.Keys...)
+	if err := m.s.SetKeys(m.cfg.Keys); err != nil && !errors.Is(err, ErrUnwritable) && !errors.Is(err, ErrUnknownOutcome) {
+		t.Fatalf("set keys: %v", err)
+	}
+}
+
+// doRekey rewrites everything with the newest key, after which the others are not needed.
+func (m *model) doRekey(t *rapid.T) {
+	if m.failing.Load() > 0 || m.visible.Load() > 0 || !m.s.Keys().needs(m.cfg.Keys) {
+		t.Skip("nothing to do")
+	}
+	if _, done, err := m.s.rekeyPass(); err != nil || !done {
+		t.Fatalf("rekey: %v, %v", done, err)
+	}
+	m.cfg.Keys = m.cfg.Keys[:1]
+	if err := m.s.SetKeys(m.cfg.Keys); err != nil {
+		t.Fatalf("drop the older keys: %v", err)
+	}
+}
+
+// needs tells that the newest of the keys is in force and not the only one in use.
+func (st KeyStatus) needs(keys [][]byte) bool {
+	return len(keys) > 0 && st.Newest == keyring.IDOf(keys[0]).String() && len(st.InUse) > 1
+}
+
 // settled waits until the spool can be written again: the faults of the last step are over then.
 func (m *model) settled() {
 	for !m.s.Stats().Writable {
@@ -283,6 +321,8 @@ func TestRandomHistories(t *testing.T) {
 			"restart": func(*rapid.T) { m.close(); m.open() },
 			"fail":    func(*rapid.T) { m.failing.Store(1) },
 			"visible": func(*rapid.T) { m.visible.Store(1) },
+			"keys":    m.doKeys,
+			"rekey":   m.doRekey,
 			"":        m.compare,
 		})
 	})

@@ -1,10 +1,12 @@
 package spool
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,6 +14,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"postern/spool/internal/disk"
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -25,6 +28,20 @@ func Open(cfg Config) (*Spool, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
+	ring, err := keyring.New(cfg.Keys...)
+	if err != nil {
+		return nil, err // Validate has said it
+	}
+	s, err := openWith(cfg, ring)
+	if err != nil {
+		return nil, err
+	}
+	s.rekey()
+	return s, nil
+}
+
+// openWith is Open with a ring instead of the configured keys, and rewrites nothing.
+func openWith(cfg Config, ring *keyring.Ring) (*Spool, error) {
 	cfg = cfg.withDefaults()
 	dir, err := openDirectory(cfg.Dir)
 	if err != nil {
@@ -34,7 +51,7 @@ func Open(cfg Config) (*Spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := openLocked(cfg, dir)
+	s, err := openLocked(cfg, dir, ring)
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
@@ -46,7 +63,7 @@ func Open(cfg Config) (*Spool, error) {
 	return s, nil
 }
 
-func openLocked(cfg Config, dir *directory) (*Spool, error) {
+func openLocked(cfg Config, dir *directory, ring *keyring.Ring) (*Spool, error) {
 	if err := dir.prepare(cfg); err != nil {
 		return nil, err
 	}
@@ -70,6 +87,7 @@ func openLocked(cfg Config, dir *directory) (*Spool, error) {
 		sweep:    sweep{size: sweepDrops},
 	}
 	s.compaction.ready = make(chan *compactor, 1)
+	s.keys.ring.Store(ring)
 	st.onDamage = s.damaged
 	if err := s.start(); err != nil {
 		return nil, errors.Join(err, st.abandon())
@@ -98,6 +116,9 @@ func (s *Spool) start() error {
 		return err
 	}
 	if err := s.reserveRoom(info.Size()); err != nil {
+		return err
+	}
+	if err := s.loadKeys(); err != nil {
 		return err
 	}
 	if err := s.ensureBuckets(); err != nil {
@@ -155,16 +176,31 @@ func (s *Spool) ensureBuckets() error {
 		for b := range layout.NumBuckets {
 			missing = missing || tx.Bucket(b.Name()) == nil
 		}
-		missing = missing || tx.Bucket(layout.Meta.Name()).Get(layout.KeyInstance) == nil
+		if missing {
+			return nil
+		}
+		meta := tx.Bucket(layout.Meta.Name())
+		missing = meta.Get(layout.KeyInstance) == nil || !bytes.Equal(meta.Get(layout.KeyFormat), []byte{layout.Format})
 		return nil
 	})
+	missing = missing || !slices.Contains(s.keys.noted(), s.ring().Newest())
 	if err != nil || !missing {
 		return err
 	}
 	if err := s.notClean(); err != nil {
 		return err
 	}
-	return s.store.update(makeBuckets)
+	ids := s.keys.with(s.ring().Newest())
+	err = s.store.update(func(tx *bolt.Tx) error {
+		if err := makeBuckets(tx); err != nil {
+			return err
+		}
+		return tx.Bucket(layout.Meta.Name()).Put(layout.KeyKeys, encodeKeys(ids))
+	})
+	if err == nil {
+		s.keys.note(ids)
+	}
+	return err
 }
 
 func makeBuckets(tx *bolt.Tx) error {

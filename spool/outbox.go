@@ -18,7 +18,7 @@ func (t *txn) outbox(ev *Event, p *progress, row OutboxRow) {
 	row.Attempts, row.MaxAttempts = p.Attempts, ev.MaxAttempts
 	row.AcceptedAt = ev.AcceptedAt
 	key := layout.SeqKey(t.counters.nextOutbox)
-	rec := encodeOutboxRow(&row)
+	rec := encodeOutboxRow(&row, t.ring)
 	t.counters.nextOutbox++
 	t.counters.outboxRows++
 	t.counters.outboxBytes += rowBytes(key, rec)
@@ -69,7 +69,7 @@ func (s *Spool) Outbox(max int) (rows []OutboxRow, more bool, err error) {
 			if bytes += len(v); !ok {
 				continue
 			}
-			if row, err := decodeOutboxRow(index, v); err == nil {
+			if row, err := decodeOutboxRow(index, v, s.ring()); err == nil {
 				rows = append(rows, row)
 			}
 		}

@@ -32,7 +32,7 @@ func (t *txn) slim(p *progress) {
 		t.room.taken += fat
 		return
 	}
-	p.Answer = nil
+	p.Answer, p.sealed = nil, nil
 	if n := len(p.History); n > 2 {
 		p.History = []Attempt{p.History[0], p.History[n-1]}
 	}

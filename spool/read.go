@@ -27,7 +27,7 @@ func (s *Spool) newReader(tx *bolt.Tx, inFlight map[uint64]bool) *reader {
 // Get returns one event. With payload it has headers and body, unless the event was delivered. The error is ErrNotFound
 // where the spool has no trace of it.
 func (s *Spool) Get(id string, payload bool) (View, error) {
-	part := eventHead
+	part := eventTarget
 	if payload {
 		part = eventPayload
 	}
@@ -51,8 +51,8 @@ func (r *reader) bySeq(seq uint64, part eventPart) (View, error) {
 		return r.delivered(seq, rec)
 	}
 	dead := r.dead.Get(key)
-	if dead != nil && part == eventHead {
-		return deadView(seq, dead)
+	if dead != nil && part <= eventTarget {
+		return r.deadView(seq, dead, part)
 	}
 	rec := r.events.Get(key)
 	if rec == nil {
@@ -61,17 +61,31 @@ func (r *reader) bySeq(seq uint64, part eventPart) (View, error) {
 	v, err := r.waiting(seq, rec, part)
 	if err == nil && dead != nil {
 		var head View
-		if head, err = deadView(seq, dead); err == nil {
+		if head, err = r.deadView(seq, dead, part); err == nil {
 			v.Progress, v.State = head.Progress, head.State
 		}
 	}
 	return v, err
 }
 
-func deadView(seq uint64, rec []byte) (View, error) {
+// deadView views a dead letter without headers and body, and its answer only where part is the payload. Where the target is
+// sealed it is with the event.
+func (r *reader) deadView(seq uint64, rec []byte, part eventPart) (View, error) {
 	dl, err := decodeDead(seq, rec)
 	if err != nil {
 		return View{}, err
+	}
+	if dl.event.Named && dl.event.Target == "" {
+		ev, _, err := decodeEvent(seq, r.events.Get(layout.SeqKey(seq)), eventTarget, r.s.ring())
+		if err != nil {
+			return View{}, err
+		}
+		dl.event.Target = listedTarget(ev)
+	}
+	if part == eventPayload {
+		if err := dl.openAnswer(seq, r.s.ring()); err != nil {
+			return View{}, err
+		}
 	}
 	return View{Event: dl.event, Progress: dl.Progress, State: StateDeadLetter, Size: dl.size}, nil
 }
@@ -95,13 +109,18 @@ func (r *reader) delivered(seq uint64, rec []byte) (View, error) {
 
 // waiting views an event that is not finished.
 func (r *reader) waiting(seq uint64, rec []byte, part eventPart) (View, error) {
-	ev, size, err := decodeEvent(seq, rec, part)
+	ev, size, err := decodeEvent(seq, rec, part, r.s.ring())
 	if err != nil {
 		return View{}, err
 	}
 	p := initialProgress(ev)
 	if prec := r.prog.Get(layout.SeqKey(seq)); prec != nil {
 		if p, err = decodeProgress(seq, prec); err != nil {
+			return View{}, err
+		}
+	}
+	if part == eventPayload {
+		if err := p.openAnswer(seq, r.s.ring()); err != nil {
 			return View{}, err
 		}
 	}

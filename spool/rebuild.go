@@ -2,11 +2,14 @@ package spool
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	bolt "go.etcd.io/bbolt"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -26,6 +29,8 @@ type rebuilder struct {
 	damaged bool
 	// nameless are the delivered events whose summary had to go, since it names its endpoint by a number that is unknown.
 	nameless seqSet
+	// keys are those that records need: what is noted of them may be lost, and must not be taken for less.
+	keys map[keyring.KeyID]bool
 }
 
 // rebuildStep is how many rows one transaction takes.
@@ -33,7 +38,7 @@ const rebuildStep = 5000
 
 // rebuild returns itself, with the counters that it wrote. damaged tells that it follows a salvage that did not find everything whole.
 func rebuild(update updater, damaged bool) (*rebuilder, error) {
-	r := &rebuilder{update: update, damaged: damaged, rows: make(map[string]*endpointRow), names: make(map[uint32]string)}
+	r := &rebuilder{update: update, damaged: damaged, rows: make(map[string]*endpointRow), names: make(map[uint32]string), keys: make(map[keyring.KeyID]bool)}
 	steps := []func() error{
 		func() error { return update(r.begin) },
 		func() error { return r.each(layout.Done, r.done) },
@@ -41,6 +46,7 @@ func rebuild(update updater, damaged bool) (*rebuilder, error) {
 		func() error { return r.each(layout.Dead, r.orphan(layout.Dead)) },
 		func() error { return r.each(layout.Progress, r.orphan(layout.Progress)) },
 		func() error { return r.each(layout.Outbox, r.outbox) },
+		func() error { return r.each(layout.Refused, r.refused) },
 		func() error { return r.idem() },
 		func() error { return update(r.finish) },
 	}
@@ -61,6 +67,11 @@ func (r *rebuilder) begin(tx *bolt.Tx) error {
 		r.counters = counters{
 			nextSeq: old.nextSeq, nextEndpoint: old.nextEndpoint, nextOutbox: old.nextOutbox,
 			historyDropped: old.historyDropped, setAside: old.setAside, salvageLost: old.salvageLost, lastSeen: old.lastSeen,
+		}
+	}
+	if ids, err := decodeKeys(meta.Get(layout.KeyKeys)); err == nil {
+		for _, id := range ids {
+			r.keys[id] = true
 		}
 	}
 	if _, err := layout.Fields(layout.KindInstance, meta.Get(layout.KeyInstance)); err != nil {
@@ -161,7 +172,7 @@ func (r *rebuilder) event(tx *bolt.Tx, seq uint64, v []byte) error {
 	if tx.Bucket(layout.Done.Name()).Get(key) != nil {
 		return events.Delete(key) // it was delivered: sending it again helps nobody
 	}
-	ev, _, err := decodeEvent(seq, v, eventHead)
+	ev, _, err := decodeEvent(seq, v, eventHead, nil)
 	if err != nil {
 		r.counters.setAside++
 		if err := tx.Bucket(layout.Aside.Name()).Put(key, append([]byte(nil), v...)); err != nil {
@@ -169,6 +180,7 @@ func (r *rebuilder) event(tx *bolt.Tx, seq uint64, v []byte) error {
 		}
 		return events.Delete(key)
 	}
+	r.needs(layout.Events, seq, v)
 	if err := tx.Bucket(layout.IDs.Name()).Put(layout.PackID(ev.ID), key); err != nil {
 		return err
 	}
@@ -204,6 +216,7 @@ func (r *rebuilder) orphan(id layout.Bucket) func(tx *bolt.Tx, seq uint64, v []b
 			err = layout.ErrCorrupt
 		}
 		if err == nil && tx.Bucket(layout.Events.Name()).Get(key) != nil {
+			r.needs(id, seq, v)
 			return nil
 		}
 		return tx.Bucket(id.Name()).Delete(key)
@@ -213,12 +226,25 @@ func (r *rebuilder) orphan(id layout.Bucket) func(tx *bolt.Tx, seq uint64, v []b
 func (r *rebuilder) outbox(tx *bolt.Tx, index uint64, v []byte) error {
 	r.counters.nextOutbox = max(r.counters.nextOutbox, index+1)
 	key := layout.SeqKey(index)
-	if _, err := decodeOutboxRow(index, v); err != nil {
+	if _, err := splitRow(index, v); err != nil {
 		return tx.Bucket(layout.Outbox.Name()).Delete(key)
 	}
+	r.needs(layout.Outbox, index, v)
 	r.counters.outboxRows++
 	r.counters.outboxBytes += rowBytes(key, v)
 	return nil
+}
+
+func (r *rebuilder) refused(_ *bolt.Tx, index uint64, v []byte) error {
+	r.needs(layout.Refused, index, v)
+	return nil
+}
+
+// needs notes the key that a row needs, if it needs one.
+func (r *rebuilder) needs(id layout.Bucket, seq uint64, v []byte) {
+	if key, ok := keyOf(id, seq, v); ok {
+		r.keys[key] = true
+	}
 }
 
 // idem makes the queue of expiry anew.
@@ -260,5 +286,9 @@ func (r *rebuilder) finish(tx *bolt.Tx) error {
 			return err
 		}
 	}
-	return tx.Bucket(layout.Meta.Name()).Put(layout.KeyCounters, encodeCounters(c))
+	meta := tx.Bucket(layout.Meta.Name())
+	if err := meta.Put(layout.KeyKeys, encodeKeys(slices.Collect(maps.Keys(r.keys)))); err != nil {
+		return err
+	}
+	return meta.Put(layout.KeyCounters, encodeCounters(c))
 }

@@ -72,7 +72,7 @@ func (t *txn) bringForward(key []byte, now time.Time, back time.Duration) int {
 	if !ok || !due.After(now) {
 		return 0
 	}
-	ev, p, err := readEvent(t.tx, seq)
+	ev, _, p, err := readWaiting(t.tx, seq, eventHead, nil)
 	if err != nil {
 		return 0 // whoever leases it sets it aside
 	}

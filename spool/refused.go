@@ -7,6 +7,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -69,7 +70,7 @@ func (s *Spool) Refused(limit int) (rows []RefusedRow, total int, err error) {
 			if !ok || len(rows) >= limit {
 				return nil
 			}
-			if row, err := decodeRefused(index, v); err == nil {
+			if row, err := decodeRefused(index, v, s.ring()); err == nil {
 				rows = append(rows, row)
 			}
 			return nil
@@ -101,11 +102,11 @@ func (s *Spool) RetryRefused() (n int, err error) {
 
 // requeue puts one row at the end of the outbox; one that cannot be decoded goes.
 func (t *txn) requeue(index uint64, rec []byte) bool {
-	row, err := decodeRefused(index, rec)
+	row, err := decodeRefused(index, rec, t.ring)
 	if err != nil {
 		return false
 	}
-	key, value := layout.SeqKey(t.counters.nextOutbox), encodeOutboxRow(&row.OutboxRow)
+	key, value := layout.SeqKey(t.counters.nextOutbox), encodeOutboxRow(&row.OutboxRow, t.ring)
 	t.counters.nextOutbox++
 	t.counters.outboxRows++
 	t.counters.outboxBytes += rowBytes(key, value)
@@ -122,16 +123,32 @@ func encodeRefused(at time.Time, cause string, row []byte) []byte {
 	return e.Record()
 }
 
-func decodeRefused(index uint64, rec []byte) (RefusedRow, error) {
+// refusedRecord is the record of a row that was set apart, taken apart.
+type refusedRecord struct {
+	at    time.Time
+	cause string
+	rec   []byte // of the row
+}
+
+func splitRefused(index uint64, rec []byte) (r refusedRecord, err error) {
 	fields, err := layout.Fields(layout.KindRefused, rec)
 	if err != nil {
-		return RefusedRow{}, fmt.Errorf("refused row %d: %w", index, err)
+		return r, fmt.Errorf("refused row %d: %w", index, err)
 	}
 	d := layout.NewDecoder(string(fields))
-	r := RefusedRow{At: d.Time(), Cause: d.String()}
+	r.at, r.cause = d.Time(), d.String()
 	if err := d.Err(); err != nil {
-		return RefusedRow{}, fmt.Errorf("refused row %d: %w", index, err)
+		return r, fmt.Errorf("refused row %d: %w", index, err)
 	}
-	r.OutboxRow, err = decodeOutboxRow(index, []byte(d.Rest()))
-	return r, err
+	r.rec = []byte(d.Rest())
+	return r, nil
+}
+
+func decodeRefused(index uint64, rec []byte, ring *keyring.Ring) (RefusedRow, error) {
+	r, err := splitRefused(index, rec)
+	if err != nil {
+		return RefusedRow{}, err
+	}
+	row, err := decodeOutboxRow(index, r.rec, ring)
+	return RefusedRow{OutboxRow: row, Cause: r.cause, At: r.at}, err
 }

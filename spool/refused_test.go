@@ -128,13 +128,13 @@ func TestRefusedRowsSurviveCompactionAndSalvage(t *testing.T) {
 }
 
 func FuzzRefused(f *testing.F) {
-	f.Add(encodeRefused(time.UnixMicro(5), "why", encodeOutboxRow(&OutboxRow{EventID: "a", State: StateFailed})))
+	f.Add(encodeRefused(time.UnixMicro(5), "why", encodeOutboxRow(&OutboxRow{EventID: "a", State: StateFailed}, nil)))
 	f.Fuzz(func(t *testing.T, rec []byte) {
-		row, err := decodeRefused(1, rec)
+		row, err := decodeRefused(1, rec, nil)
 		if err != nil {
 			return
 		}
-		again, err := decodeRefused(1, encodeRefused(row.At, row.Cause, encodeOutboxRow(&row.OutboxRow)))
+		again, err := decodeRefused(1, encodeRefused(row.At, row.Cause, encodeOutboxRow(&row.OutboxRow, nil)), nil)
 		if err != nil || !reflect.DeepEqual(again, row) && len(row.Cause) <= maxCause {
 			t.Errorf("%+v comes back as %+v, %v", row, again, err)
 		}

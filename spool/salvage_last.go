@@ -23,7 +23,7 @@ func (v *salvager) takeNewEvent(id layout.Bucket, e pagefile.Entry) {
 	if id != layout.Events || seq < v.census.counters.nextSeq {
 		return
 	}
-	ev, _, err := decodeEvent(seq, e.Value, eventHead)
+	ev, _, err := decodeEvent(seq, e.Value, eventHead, nil)
 	if err != nil || v.newIDs[ev.ID] {
 		return // the same event, left by a try to commit that failed
 	}

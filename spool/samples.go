@@ -84,12 +84,12 @@ func (r *reader) samples(id layout.Bucket, seq uint64, rec []byte, since time.Ti
 			endpoint, history = v.Endpoint, v.History
 		}
 	case layout.Dead:
-		if v, err := deadView(seq, rec); err == nil {
-			endpoint, history = v.Endpoint, v.History
+		if dl, err := decodeDead(seq, rec); err == nil {
+			endpoint, history = dl.event.Endpoint, dl.History
 		}
 	default:
 		p, err := decodeProgress(seq, rec)
-		ev, _, everr := decodeEvent(seq, r.events.Get(layout.SeqKey(seq)), eventHead)
+		ev, _, everr := decodeEvent(seq, r.events.Get(layout.SeqKey(seq)), eventHead, nil)
 		if err == nil && everr == nil {
 			endpoint, history = ev.Endpoint, p.History
 		}

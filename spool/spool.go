@@ -31,6 +31,7 @@ type Spool struct {
 	queue    *queue
 	leases   leaseTable
 	room     *room // the committer's
+	keys     keys
 
 	committer  committer // the committer's
 	compaction compaction
@@ -102,6 +103,7 @@ func (s *Spool) endpointName(id uint32) string {
 
 // publish makes a transaction's effects the spool's state.
 func (s *Spool) publish(t *txn) {
+	s.publishKeys(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counters = t.counters
@@ -165,6 +167,8 @@ func (s *Spool) Close(ctx context.Context) error {
 	s.queue.close()
 	close(s.closing)
 	<-s.stopped
+	s.keys.end()
+	s.keys.work.Wait()
 	return s.closeFiles()
 }
 

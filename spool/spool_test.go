@@ -76,7 +76,7 @@ func (r *rig) reopen() {
 // check holds the closed spool to its invariants.
 func (r *rig) check() {
 	r.t.Helper()
-	report, err := Check(r.cfg.Dir)
+	report, err := Check(r.cfg.Dir, r.cfg.Keys...)
 	if err != nil {
 		r.t.Errorf("check: %v", err)
 	}

@@ -100,7 +100,7 @@ func (o oldestSearch) run() oldestFound {
 				continue
 			}
 			found.seq = seq
-			if ev, _, err := decodeEvent(seq, v, eventHead); err == nil {
+			if ev, _, err := decodeEvent(seq, v, eventHead, nil); err == nil {
 				found.acceptedAt = ev.AcceptedAt
 			}
 			return nil

@@ -117,7 +117,7 @@ func (t *txn) expireOne(seq uint64) {
 	}
 	if rec := t.get(layout.Events, key); rec != nil {
 		t.endpoint(dl.event.Endpoint).count(StateDeadLetter, -1, eventBytes(rec))
-		if ev, _, err := decodeEvent(seq, rec, eventHeaders); err == nil {
+		if ev, _, err := decodeEvent(seq, rec, eventHeaders, t.ring); err == nil {
 			t.forgetKeys(ev)
 		}
 		t.del(layout.Events, key)

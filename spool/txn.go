@@ -6,6 +6,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"postern/spool/internal/keyring"
 	"postern/spool/internal/layout"
 )
 
@@ -16,7 +17,8 @@ type txn struct {
 	tx      *bolt.Tx
 	buckets [layout.NumBuckets]*bolt.Bucket
 	now     time.Time
-	err     error // the first error of bbolt; the transaction is lost with it
+	ring    *keyring.Ring // the keys in force
+	err     error         // the first error of bbolt; the transaction is lost with it
 	dirty   bool
 
 	counters  counters
@@ -32,11 +34,13 @@ type txn struct {
 	pendedAt  uint64      // lowest sequence number that became pending again; 0: none
 	room      *room
 	sweep     sweep
-	keys      int         // how many were remembered
-	results   int         // how many were recorded
-	deferred  []operation // accepts that are to be tried again
-	wanted    int64       // bytes of history that they asked for
-	gaveWay   int64       // bytes of history dropped for them
+	keys      int             // how many were remembered
+	keyIDs    []keyring.KeyID // what is noted of the spool's keys; nil: no change
+	newRing   *keyring.Ring   // to be in force from the next transaction on; nil: no change
+	results   int             // how many were recorded
+	deferred  []operation     // accepts that are to be tried again
+	wanted    int64           // bytes of history that they asked for
+	gaveWay   int64           // bytes of history dropped for them
 }
 
 // nothing is the value of a row whose key says it all. It is not nil: a nil value reads as a missing row.
@@ -49,7 +53,7 @@ var fillPercent = [layout.NumBuckets]float64{
 }
 
 func (s *Spool) newTxn(tx *bolt.Tx) *txn {
-	t := &txn{s: s, tx: tx, now: s.now(), rows: make(map[string]*endpointRow), room: s.room}
+	t := &txn{s: s, tx: tx, now: s.now(), ring: s.ring(), rows: make(map[string]*endpointRow), room: s.room}
 	t.room.begin()
 	t.sweep = s.sweep
 	s.mu.Lock()

@@ -76,6 +76,17 @@ func (d *Decoder) String() string {
 	return s
 }
 
+// Fixed reads n bytes that Encoder.Raw added.
+func (d *Decoder) Fixed(n int) string {
+	if n > len(d.s) {
+		d.fail()
+		return ""
+	}
+	s := d.s[:n]
+	d.s = d.s[n:]
+	return s
+}
+
 // Bytes is String as bytes of its own, nil where there are none.
 func (d *Decoder) Bytes() []byte {
 	if s := d.String(); s != "" {

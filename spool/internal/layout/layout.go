@@ -6,8 +6,9 @@
 // the fields mean; that is package spool's business.
 package layout
 
-// Format is the version of the whole layout, stored in the meta bucket. A spool with a higher number is left untouched.
-const Format = 1
+// Format is the version of the whole layout, stored in the meta bucket. A spool with a higher number is left untouched; one
+// with a lower number is taken over as it is: version 2 added sealed parts of records.
+const Format = 2
 
 // Bucket is the number of a bucket; it indexes arrays of handles.
 type Bucket uint8
@@ -60,4 +61,5 @@ var (
 	KeyFormat   = []byte("format")   // one byte, not framed: it must stay readable for every later version
 	KeyInstance = []byte("instance") // the instance ID as text, framed
 	KeyCounters = []byte("counters") // framed
+	KeyKeys     = []byte("keys")     // the IDs of the keys that records are sealed with, framed
 )

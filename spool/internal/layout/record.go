@@ -25,6 +25,7 @@ const (
 	KindInstance
 	KindCounters
 	KindRefused
+	KindKeys
 	numKinds
 )
 
@@ -32,9 +33,12 @@ const (
 const (
 	recordVersion = 1
 	headerLen     = 7
-	// FlagEncrypted is set where the fields are sealed with a key that the spool does not hold.
-	FlagEncrypted = 1 << 0
+	// FlagSealed is set where part of the fields is sealed with a key that the spool does not hold.
+	FlagSealed = 1 << 0
 )
+
+// sealable tells which kinds may have FlagSealed.
+func sealable(kind Kind) bool { return kind == KindEvent || kind == KindOutbox }
 
 // ErrCorrupt is what every refused record's error wraps.
 var ErrCorrupt = errors.New("the record is damaged")
@@ -58,6 +62,9 @@ func Fields(kind Kind, rec []byte) ([]byte, error) {
 	return rec[headerLen:], nil
 }
 
+// Sealed tells whether a record whose frame was checked has a sealed part.
+func Sealed(rec []byte) bool { return rec[2]&FlagSealed != 0 }
+
 // KindOf checks the frame of a record and returns its kind.
 func KindOf(rec []byte) (Kind, error) {
 	switch {
@@ -69,7 +76,7 @@ func KindOf(rec []byte) (Kind, error) {
 		return 0, fmt.Errorf("%w: unknown kind %d", ErrCorrupt, rec[1])
 	case binary.LittleEndian.Uint32(rec[3:]) != checksum(rec):
 		return 0, fmt.Errorf("%w: the checksum does not match", ErrCorrupt)
-	case rec[2] != 0:
+	case rec[2] != 0 && !(rec[2] == FlagSealed && sealable(Kind(rec[1]))):
 		return 0, fmt.Errorf("%w: unknown flags %#x", ErrCorrupt, rec[2])
 	}
 	return Kind(rec[1]), nil
@@ -84,6 +91,12 @@ type Encoder struct {
 func NewEncoder(dst []byte, kind Kind) Encoder {
 	return Encoder{append(dst[:0], recordVersion, byte(kind), 0, 0, 0, 0, 0)}
 }
+
+// Seal marks the record as one with a sealed part.
+func (e *Encoder) Seal() { e.buf[2] |= FlagSealed }
+
+// Fields are those added so far. They are valid until the next one is added.
+func (e *Encoder) Fields() []byte { return e.buf[headerLen:] }
 
 // Uint adds an unsigned number as a varint.
 func (e *Encoder) Uint(v uint64) { e.buf = binary.AppendUvarint(e.buf, v) }
@@ -115,8 +128,11 @@ func (e *Encoder) Bytes(b []byte) {
 // Time adds a time in microseconds; the zero time comes back as such.
 func (e *Encoder) Time(t time.Time) { e.Uint(Micros(t)) }
 
-// Raw adds bytes without a length; only the last field may be raw.
+// Raw adds bytes without a length: the last field, or one whose length is fixed.
 func (e *Encoder) Raw(b []byte) { e.buf = append(e.buf, b...) }
+
+// Append lets fn append to the record; the same holds as for Raw.
+func (e *Encoder) Append(fn func(dst []byte) []byte) { e.buf = fn(e.buf) }
 
 // Len is the number of bytes so far, the frame included.
 func (e *Encoder) Len() int { return len(e.buf) }
