@@ -1,10 +1,13 @@
 package configs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
+
+	"postern/spool/keyfile"
 )
 
 // check holds the settings against each other and against the files they name.
@@ -72,8 +75,33 @@ func (c *Config) checkSpool(r *reader) {
 	r.require(c.Sync.MaxBacklogBytes <= s.HistoryMaxBytes, []string{"sync.max_backlog_bytes", "spool.history_max_bytes"},
 		"%s is more than spool.history_max_bytes (%s), of which it is a part; write %[2]s or less",
 		formatSize(c.Sync.MaxBacklogBytes), formatSize(s.HistoryMaxBytes))
-	r.require(len(s.EncryptionKeyFiles) == 0, []string{"spool.encryption_key_files"},
-		"this build cannot encrypt the spool and will not store unencrypted what was meant to be encrypted; remove the entry, or put spool.dir on an encrypted volume")
+	for i, name := range s.EncryptionKeyFiles {
+		err := s.readKey(r, i, name)
+		r.require(err == nil, []string{indexPath("spool.encryption_key_files", i)}, "%v", err)
+	}
+}
+
+// maxKeyBytes is more than any form of a key takes.
+const maxKeyBytes = kib
+
+// readKey takes one key from its file.
+func (s *Spool) readKey(r *reader, i int, name string) error {
+	s.EncryptionKeyFiles[i] = inDir(r.base, name)
+	data, err := readLimited(s.EncryptionKeyFiles[i], maxKeyBytes)
+	if err != nil {
+		return fmt.Errorf("%w; correct the path, which is relative to the configuration file, or create the file", err)
+	}
+	key, err := keyfile.Parse(data)
+	if err != nil {
+		return fmt.Errorf("the file %s: %w", quote(name), err)
+	}
+	for at, other := range s.EncryptionKeys {
+		if bytes.Equal(key, other) {
+			return fmt.Errorf("the file %s has the same key as entry %d; remove one", quote(name), at+1)
+		}
+	}
+	s.EncryptionKeys = append(s.EncryptionKeys, key)
+	return nil
 }
 
 // checkUnique refuses a second endpoint of the same name, and a prefix that two endpoints claim.

@@ -51,7 +51,8 @@ type Spool struct {
 	MaxEventBytes       int64
 	MaxEndpointShare    float64 // in (0, 1]
 	HistoryMaxBytes     int64
-	EncryptionKeyFiles  []string // always empty in this build: an entry is refused
+	EncryptionKeyFiles  []string // newest first
+	EncryptionKeys      [][]byte // what is in them, 32 bytes each; they are secrets
 	DedupeWindow        time.Duration
 	DeliveredRetention  time.Duration
 	DeadLetterRetention time.Duration

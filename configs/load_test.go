@@ -1,6 +1,8 @@
 package configs
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"os"
@@ -270,5 +272,34 @@ sync: { labels: { service: checkout, version: 1.10 }, payloads: all, schema: hoo
 	}
 	if got := strings.Join(c.Targets.Allow, " "); got != "10.1.0.0/16 *.partner.example 10.0.0.7 fd00::1 localhost" {
 		t.Errorf("allow %s", got)
+	}
+}
+
+// The keys of the spool are read from the files that the list names, relative to the configuration, the newest first.
+func TestEncryptionKeys(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest, old := strings.Repeat("N1", 16), strings.Repeat("O2", 16)
+	write("new.key", base64.StdEncoding.EncodeToString([]byte(newest))+"\n")
+	write("old.key", hex.EncodeToString([]byte(old)))
+	write("postern.yaml", "spool: { encryption_key_files: [new.key, old.key] }\n")
+	o := Options{Path: filepath.Join(dir, "postern.yaml"), Getenv: env{}.get}
+	c, err := Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys := c.Spool.EncryptionKeys; len(keys) != 2 || string(keys[0]) != newest || string(keys[1]) != old {
+		t.Errorf("the keys are %q", keys)
+	}
+	if shown := string(Show(c)); strings.Contains(shown, newest) || strings.Contains(shown, base64.StdEncoding.EncodeToString([]byte(newest))) || !strings.Contains(shown, "new.key") {
+		t.Errorf("shown:\n%s", shown)
+	}
+	write("old.key", newest)
+	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "spool.encryption_key_files[1]: the file \"old.key\" has the same key as entry 1; remove one") {
+		t.Errorf("one key twice: %v", err)
 	}
 }

@@ -119,7 +119,11 @@ func TestMistakesInValues(t *testing.T) {
 		{"empty path", "spool: { dir: \"\" }\n", []string{"1:15: spool.dir: the path is empty…"}},
 		{"path with a blank", "spool: { dir: \"data \" }\n", []string{"1:15: spool.dir: the path begins or ends with a blank…"}},
 		{"query key", "query_keys_in_logs: [\"cid=\"]\n", []string{"1:22: query_keys_in_logs[0]: …write its name alone"}},
-		{"encryption", "spool: { encryption_key_files: [key] }\n", []string{"1:32: spool.encryption_key_files: this build cannot encrypt…remove the entry"}},
+		{"keys that are not there", "spool: { encryption_key_files: [absent, postern.yaml, \"\"] }\n", []string{
+			"1:33: spool.encryption_key_files[0]: cannot be read:…create the file",
+			"1:41: spool.encryption_key_files[1]: the file \"postern.yaml\": it holds no key: …openssl rand -base64 32",
+			"1:55: spool.encryption_key_files[2]: the path is empty…",
+		}},
 		{"variable where no secret is", "spool: { dir: \"${HOME}/data\" }\n", []string{"1:15: spool.dir: ${VAR} works only in secrets…write the value itself"}},
 		{"variable in a list", "query_keys_in_logs: [\"${SET}\"]\n", []string{"1:22: query_keys_in_logs[0]: ${VAR} works only in secrets…"}},
 		{"allow", "targets: { allow: [\"https://u:SEC@x.example/\", 10.1.2.3/16, 300.0.0.0/8, \"*\", \"a b\", \"x.example:80\"] }\n", []string{

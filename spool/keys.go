@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -29,6 +30,9 @@ type keys struct {
 	rewriting bool
 	ended     bool // nothing is begun any more
 }
+
+// KeyName is the short name of a key, which tells nothing about it.
+func KeyName(key []byte) string { return keyring.IDOf(key).String() }
 
 // KeyStatus says how far the spool is with its keys. IDs are short names of keys; "none" stands for no encryption.
 type KeyStatus struct {
@@ -161,17 +165,30 @@ func missingKeys(dir string, ids []keyring.KeyID, ring *keyring.Ring) error {
 		ErrKeyMissing, dir, strings.Join(missing, " and "))
 }
 
-// SetKeys puts other keys in force, the newest first; what was written under others is rewritten in the background. The
-// error wraps ErrKeyMissing where records still need a key that would be gone; nothing is changed then.
-func (s *Spool) SetKeys(newestFirst [][]byte) error {
+// CheckKeys tells whether SetKeys would take keys: the error wraps ErrKeyMissing where records need one that is not among
+// them.
+func (s *Spool) CheckKeys(newestFirst [][]byte) error {
+	_, err := s.newRing(newestFirst)
+	return err
+}
+
+func (s *Spool) newRing(newestFirst [][]byte) (*keyring.Ring, error) {
 	ring, err := keyring.New(newestFirst...)
 	if err != nil {
-		return fmt.Errorf("spool.encryption_key_files: %w", err)
+		return nil, fmt.Errorf("spool.encryption_key_files: %w", err)
 	}
-	if s.ring().Same(ring) {
-		return nil
+	return ring, missingKeys(s.dir.path, s.keys.noted(), ring)
+}
+
+// SetKeys puts other keys in force, the newest first; what was written under others is rewritten in the background. The
+// error wraps ErrKeyMissing where records still need a key that would be gone; nothing is changed then. Other errors are
+// those of a commit that failed.
+func (s *Spool) SetKeys(ctx context.Context, newestFirst [][]byte) error {
+	ring, err := s.newRing(newestFirst)
+	if err != nil || s.ring().Same(ring) {
+		return err
 	}
-	err = s.do(func(t *txn) error {
+	err = s.doContext(ctx, func(t *txn) error {
 		if err := missingKeys(s.dir.path, s.keys.noted(), ring); err != nil {
 			return err
 		}

@@ -191,10 +191,16 @@ func TestKeyMissing(t *testing.T) {
 	}
 	r.open()
 	r.played()
-	if err := r.SetKeys([][]byte{key(2)}); !errors.Is(err, ErrKeyMissing) {
+	if err := errors.Join(r.CheckKeys(r.cfg.Keys), r.CheckKeys([][]byte{key(2), key(1)})); err != nil {
+		t.Errorf("keys that would do: %v", err)
+	}
+	if err := r.CheckKeys(nil); !errors.Is(err, ErrKeyMissing) {
+		t.Errorf("no keys would do: %v", err)
+	}
+	if err := r.SetKeys(context.Background(), [][]byte{key(2)}); !errors.Is(err, ErrKeyMissing) {
 		t.Errorf("taking the key away while it is needed: %v", err)
 	}
-	if err := r.SetKeys([][]byte{key(2), key(2)}); err == nil || !strings.Contains(err.Error(), "spool.encryption_key_files: key 2 is there twice") {
+	if err := r.SetKeys(context.Background(), [][]byte{key(2), key(2)}); err == nil || !strings.Contains(err.Error(), "spool.encryption_key_files: key 2 is there twice") {
 		t.Errorf("a key twice: %v", err)
 	}
 	r.played()
@@ -213,7 +219,7 @@ func mustRead(t *testing.T, name string) []byte {
 func TestTurnedOn(t *testing.T) {
 	r := newRig(t, withKeys())
 	r.play()
-	if err := r.SetKeys([][]byte{key(1)}); err != nil {
+	if err := r.SetKeys(context.Background(), [][]byte{key(1)}); err != nil {
 		t.Fatal(err)
 	}
 	r.rekeyed()
@@ -237,12 +243,12 @@ func TestRotation(t *testing.T) {
 	r.rekeyed()
 	r.played()
 	r.cfg.Keys = [][]byte{key(3), key(2)}
-	if err := r.SetKeys(r.cfg.Keys); err != nil { // by a reload
+	if err := r.SetKeys(context.Background(), r.cfg.Keys); err != nil { // by a reload
 		t.Fatal(err)
 	}
 	r.rekeyed()
 	r.cfg.Keys = [][]byte{key(3)}
-	if err := r.SetKeys(r.cfg.Keys); err != nil {
+	if err := r.SetKeys(context.Background(), r.cfg.Keys); err != nil {
 		t.Fatalf("the old key is not needed any more: %v", err)
 	}
 	r.played()
@@ -323,7 +329,7 @@ func TestRekeyUnderLoad(t *testing.T) {
 	})
 	for n := 2; n <= 3; n++ {
 		r.cfg.Keys = append([][]byte{key(n)}, r.cfg.Keys...)
-		r.must(r.SetKeys(r.cfg.Keys))
+		r.must(r.SetKeys(context.Background(), r.cfg.Keys))
 	}
 	for r.Keys().Rewriting {
 		r.must(r.do(func(*txn) error { return nil }))
@@ -455,7 +461,7 @@ func (r *rig) rewrite(fn func(*bolt.Tx) error) {
 func TestRekeyWaitsForRoom(t *testing.T) {
 	r := newRig(t, withKeys(), func(cfg *Config) { cfg.MaxBytes, cfg.MaxEndpointShare = 4*mib, 1 })
 	r.fill(endpointA, 600)
-	r.must(r.SetKeys([][]byte{key(1)}))
+	r.must(r.SetKeys(context.Background(), [][]byte{key(1)}))
 	r.cfg.Keys = [][]byte{key(1)}
 	if _, _, err := r.rekeyPass(); !errors.Is(err, errNoRoomToRekey) {
 		t.Fatalf("a full spool is rewritten: %v", err)

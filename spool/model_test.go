@@ -224,7 +224,7 @@ func (m *model) doKeys(t *rapid.T) {
 		t.Skip("it is there already")
 	}
 	m.cfg.Keys = append([][]byte{key}, m.cfg.Keys...)
-	if err := m.s.SetKeys(m.cfg.Keys); err != nil && !errors.Is(err, ErrUnwritable) && !errors.Is(err, ErrUnknownOutcome) {
+	if err := m.s.SetKeys(context.Background(), m.cfg.Keys); err != nil && !errors.Is(err, ErrUnwritable) && !errors.Is(err, ErrUnknownOutcome) {
 		t.Fatalf("set keys: %v", err)
 	}
 }
@@ -238,7 +238,7 @@ func (m *model) doRekey(t *rapid.T) {
 		t.Fatalf("rekey: %v, %v", done, err)
 	}
 	m.cfg.Keys = m.cfg.Keys[:1]
-	if err := m.s.SetKeys(m.cfg.Keys); err != nil {
+	if err := m.s.SetKeys(context.Background(), m.cfg.Keys); err != nil {
 		t.Fatalf("drop the older keys: %v", err)
 	}
 }

@@ -90,6 +90,11 @@ type Refused interface {
 	RetryRefused() (n int, err error)
 }
 
+// Keys tells how far the spool is with its keys; *spool.Spool does.
+type Keys interface {
+	Keys() spool.KeyStatus
+}
+
 // Parts are what the API shows and acts upon. Spool, Endpoints, Metrics, Guard and Logger are needed.
 type Parts struct {
 	Spool     Spool
@@ -107,6 +112,8 @@ type Parts struct {
 	Sync func() any
 	// Refused are the rows that the central store refused; nil where there is no sync.
 	Refused Refused
+	// Keys are the spool's; nil shows that nothing is encrypted.
+	Keys Keys
 	// Page serves /; nil serves a plain one.
 	Page http.Handler
 	// InstanceID and Version are shown as they are.
@@ -159,6 +166,7 @@ func (h *Handler) routes() {
 	h.mux.Handle("GET "+api+"dead-letters/replays", h.call(h.listReplays))
 	h.mux.Handle("GET "+api+"dead-letters/replays/{id}", h.call(h.showReplay))
 	h.mux.Handle("DELETE "+api+"dead-letters/replays/{id}", h.call(h.stopReplay))
+	h.mux.Handle("GET "+api+"spool/keys", h.call(h.showKeys))
 	h.mux.Handle("GET "+api+"sync/refused", h.call(h.listRefused))
 	h.mux.Handle("POST "+api+"sync/retry", h.call(h.retryRefused))
 }

@@ -168,7 +168,7 @@ var everyRoute = []struct{ method, path, body string }{
 	{"POST", "/api/v1/dead-letters/purge", "{}"},
 	{"GET", "/api/v1/dead-letters/replays", ""}, {"GET", "/api/v1/dead-letters/replays/x", ""},
 	{"DELETE", "/api/v1/dead-letters/replays/x", ""},
-	{"GET", "/api/v1/sync/refused", ""}, {"POST", "/api/v1/sync/retry", ""},
+	{"GET", "/api/v1/spool/keys", ""}, {"GET", "/api/v1/sync/refused", ""}, {"POST", "/api/v1/sync/retry", ""},
 	{"OPTIONS", "/api/v1/status", ""}, {"GET", "/nothing", ""},
 }
 

@@ -41,7 +41,7 @@ func (a *app) buildAdmin() {
 	a.admin = admin.New(admin.Parts{
 		Spool: spoolSide{a.spool, a.scheduler}, Endpoints: endpointSide{a}, Metrics: a.metrics,
 		Guard: a.guard(a.cfg.Admin, 1, ""), Logger: a.log, Ready: a.notReady, Policies: a.shownPolicy, Answers: a.answers, Sync: a.syncStatus,
-		Refused: refused, InstanceID: a.spool.InstanceID(), Version: a.options.Version,
+		Refused: refused, Keys: a.spool, InstanceID: a.spool.InstanceID(), Version: a.options.Version,
 	})
 	anybody := guard.New(guard.Config{AnyHost: true})
 	a.servers = append(a.servers, admin.NewServer(a.admin, a.log),

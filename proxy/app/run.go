@@ -96,21 +96,28 @@ func endpointNames(cfg *configs.Config) []string {
 	return names
 }
 
-func (a *app) spoolConfig() spool.Config {
-	s := a.cfg.Spool
+// SpoolConfig is the spool that a configuration describes, without those who listen to it.
+func SpoolConfig(cfg *configs.Config) spool.Config {
+	s := cfg.Spool
 	return spool.Config{
 		Dir: s.Dir, MaxBytes: s.MaxBytes, MaxEventBytes: s.MaxEventBytes, HistoryMaxBytes: s.HistoryMaxBytes,
-		OutboxMaxBytes: a.cfg.Sync.MaxBacklogBytes, MaxEndpointShare: s.MaxEndpointShare, DedupeWindow: s.DedupeWindow,
-		DeliveredRetention: s.DeliveredRetention, DeadLetterRetention: s.DeadLetterRetention,
-		Outbox: a.cfg.Sync.DSN != "", OutboxBodies: a.cfg.Sync.Payloads == "all", Logger: a.log, ObserveCommit: a.metrics.Commit,
-		Committed: a.scheduler.Committed, Expired: a.scheduler.Expired, Running: a.scheduler.Running,
-		Damaged: func(err error) {
-			select {
-			case a.fatal <- err: // stop and exit 1: the next start salvages
-			default:
-			}
-		},
+		OutboxMaxBytes: cfg.Sync.MaxBacklogBytes, MaxEndpointShare: s.MaxEndpointShare, DedupeWindow: s.DedupeWindow,
+		DeliveredRetention: s.DeliveredRetention, DeadLetterRetention: s.DeadLetterRetention, Keys: s.EncryptionKeys,
+		Outbox: cfg.Sync.DSN != "", OutboxBodies: cfg.Sync.Payloads == "all",
 	}
+}
+
+func (a *app) spoolConfig() spool.Config {
+	c := SpoolConfig(a.cfg)
+	c.Logger, c.ObserveCommit = a.log, a.metrics.Commit
+	c.Committed, c.Expired, c.Running = a.scheduler.Committed, a.scheduler.Expired, a.scheduler.Running
+	c.Damaged = func(err error) {
+		select {
+		case a.fatal <- err: // stop and exit 1: the next start salvages
+		default:
+		}
+	}
+	return c
 }
 
 func (a *app) listen() (err error) {
@@ -254,12 +261,16 @@ func (a *app) abandon() error {
 func (a *app) reload() {
 	next, err := configs.Load(a.options.Config)
 	if err == nil {
+		err = a.spool.CheckKeys(next.Spool.EncryptionKeys)
+	}
+	if err == nil {
 		err = a.book.reload(next)
 	}
 	if err != nil {
 		a.log.Error("the new configuration is not valid; the running configuration stays in force", "error", err)
 		return
 	}
+	a.reloadKeys(next)
 	restart := append(configs.RestartOnly(a.cfg, next), a.reloadSync(next)...)
 	a.warn(next)
 	a.level.Set(next.Log.Level)
@@ -269,10 +280,22 @@ func (a *app) reload() {
 	a.log.Info("configuration reloaded", "file", next.File, "needs_restart", restart)
 }
 
+// reloadKeys puts the spool's keys in force. They were checked: what can fail here is the disk.
+func (a *app) reloadKeys(next *configs.Config) {
+	limit, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	if err := a.spool.SetKeys(limit, next.Spool.EncryptionKeys); err != nil {
+		next.Spool.EncryptionKeys, next.Spool.EncryptionKeyFiles = a.cfg.Spool.EncryptionKeys, a.cfg.Spool.EncryptionKeyFiles
+		a.log.Error("the spool's new keys could not be put in force: reload again once the disk can be written", "error", err.Error())
+	}
+}
+
 // keepRestartOnly is the new configuration as far as it is in force without a restart.
 func keepRestartOnly(old, next *configs.Config) *configs.Config {
 	merged := *next
+	keys, files := next.Spool.EncryptionKeys, next.Spool.EncryptionKeyFiles
 	merged.Spool, merged.Sync, merged.Log.Format = old.Spool, old.Sync, old.Log.Format
+	merged.Spool.EncryptionKeys, merged.Spool.EncryptionKeyFiles = keys, files
 	merged.Listen, merged.Admin, merged.Probes = old.Listen, old.Admin, old.Probes
 	return &merged
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"postern/proxy/cli/term"
 	"postern/spool"
@@ -13,6 +14,7 @@ type spoolCmd struct {
 	Check   spoolCheckCmd   `cmd:"" help:"Look through a spool without changing it."`
 	Compact spoolCompactCmd `cmd:"" help:"Give the free space in a spool back to the disk."`
 	Salvage spoolSalvageCmd `cmd:"" help:"Make a new spool of what can be read of a damaged one."`
+	Rekey   spoolRekeyCmd   `cmd:"" help:"Have every record under the newest encryption key."`
 }
 
 // Help is shown under the command's usage.
@@ -37,6 +39,18 @@ func (f spoolFlags) dir(s *session) (string, error) {
 	return cfg.Spool.Dir, nil
 }
 
+// dirAndKeys is dir with the keys of an encrypted spool, where a configuration is read.
+func (f spoolFlags) dirAndKeys(s *session) (string, [][]byte, error) {
+	if f.Data != "" {
+		return f.Data, nil, nil
+	}
+	cfg, err := s.loadConfig(configFlags{Config: f.Config}.options(s))
+	if err != nil {
+		return "", nil, err
+	}
+	return cfg.Spool.Dir, cfg.Spool.EncryptionKeys, nil
+}
+
 // spoolError says what to do about the two errors that have an answer.
 func spoolError(dir string, err error) error {
 	switch {
@@ -52,7 +66,7 @@ type spoolCheckCmd struct{ spoolFlags }
 
 // Help is shown under the command's usage.
 func (spoolCheckCmd) Help() string {
-	return "It reads every page and every record, and compares indexes and counts with them. Exit code 0: the spool is whole. Exit code 1: it is not, or cannot be looked at.\n\nExample:\n\n    postern spool check --data ./postern-data"
+	return "It reads every page and every record, and compares indexes and counts with them. What is encrypted is opened where a configuration names the keys. Exit code 0: the spool is whole. Exit code 1: it is not, or cannot be looked at.\n\nExample:\n\n    postern spool check --data ./postern-data"
 }
 
 // checkReport is the JSON of a check.
@@ -65,22 +79,23 @@ type checkReport struct {
 	Delivered  int64    `json:"delivered"`
 	OutboxRows int64    `json:"outbox_rows"`
 	SetAside   int64    `json:"set_aside"`
+	Keys       []string `json:"encryption_keys"` // names; "none" where records are not encrypted
 	Problems   []string `json:"problems"`
 }
 
 // Run looks through the spool.
 func (c *spoolCheckCmd) Run(s *session) error {
-	dir, err := c.dir(s)
+	dir, keys, err := c.dirAndKeys(s)
 	if err != nil {
 		return err
 	}
-	found, err := spool.Check(dir)
+	found, err := spool.Check(dir, keys...)
 	if err != nil {
 		return spoolError(dir, err)
 	}
 	report := checkReport{
 		Dir: dir, Whole: len(found.Problems) == 0, Pending: found.Pending, Failed: found.Failed, DeadLetter: found.DeadLetter,
-		Delivered: found.Delivered, OutboxRows: found.OutboxRows, SetAside: found.SetAside, Problems: append([]string{}, found.Problems...),
+		Delivered: found.Delivered, OutboxRows: found.OutboxRows, SetAside: found.SetAside, Keys: append([]string{}, found.Keys...), Problems: append([]string{}, found.Problems...),
 	}
 	if c.JSON {
 		err = s.encode(report)
@@ -102,6 +117,7 @@ func (r checkReport) facts() []fact {
 		{name: "delivered, kept", value: fmt.Sprint(r.Delivered)},
 		{name: "rows for Postgres", value: fmt.Sprint(r.OutboxRows)},
 		{name: "set aside", value: fmt.Sprint(r.SetAside), color: some(r.SetAside, term.Warn)},
+		{name: "encrypted with", value: cmp.Or(strings.Join(r.Keys, ", "), "-")},
 	}
 	for _, problem := range r.Problems {
 		facts = append(facts, fact{name: "problem", value: problem, color: term.Bad})

@@ -79,6 +79,11 @@ func (a *Admin) Status(ctx context.Context) (Reply[Status], error) {
 	return get[Status](ctx, a, "status", nil)
 }
 
+// SpoolKeys asks which keys the spool's records are encrypted with.
+func (a *Admin) SpoolKeys(ctx context.Context) (Reply[SpoolKeys], error) {
+	return get[SpoolKeys](ctx, a, "spool/keys", nil)
+}
+
 // Events lists events, newest first.
 func (a *Admin) Events(ctx context.Context, f EventFilter) (Reply[EventPage], error) {
 	return get[EventPage](ctx, a, "events", f.values())

@@ -243,6 +243,13 @@ type PacedReplay struct {
 	Error    string `json:"error"`
 }
 
+// SpoolKeys is GET spool/keys. Names of keys tell nothing about them; "none" stands for no encryption.
+type SpoolKeys struct {
+	Newest    string   `json:"newest"`
+	InUse     []string `json:"in_use"`
+	Rewriting bool     `json:"rewriting"`
+}
+
 // RefusedList is GET sync/refused.
 type RefusedList struct {
 	Refused []Refused `json:"refused"`

@@ -1,0 +1,99 @@
+package e2e
+
+import (
+	"encoding/base64"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// keyFile puts the key of a spool beside the configuration.
+func (p *postern) keyFile(name, seed string) {
+	p.t.Helper()
+	p.secretFile(name, base64.StdEncoding.EncodeToString([]byte(strings.Repeat(seed, 32)[:32])))
+}
+
+// onDisk tells which of some words can be read in the files of the spool.
+func (p *postern) onDisk(words ...string) (found []string) {
+	p.t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.dataDir(), "*"))
+	if err != nil || len(files) == 0 {
+		p.t.Fatal(files, err)
+	}
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for _, word := range words {
+			if strings.Contains(string(data), word) {
+				found = append(found, filepath.Base(name)+": "+word)
+			}
+		}
+	}
+	return found
+}
+
+// A spool that was plain is given a key by a reload, loses nothing, is killed, and has its key changed; what it holds is
+// delivered byte for byte, and none of it can be read on the disk.
+func TestSpoolIsEncrypted(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, func(int, request) reply {
+		return reply{Status: 503, Body: "answer-MARK", Header: map[string]string{"Retry-After": "3600"}}
+	})
+	endpoint := "defaults: { retry: { max_retry_after: 1h } }\nendpoints: [{ name: a, url: \"" + r.url("/hook") + "\" }]\n"
+	p := startPostern(t, endpoint)
+	words := []string{"query-MARK", "header-MARK", "body-MARK", "answer-MARK", "path-MARK"}
+	id := p.accept("POST", "/to/a/path-MARK?q=query-MARK", "body-MARK\r\n", "X-Secret: header-MARK")
+	p.waitState(id, "failed", 5*time.Second)
+	if found := p.onDisk(words...); len(found) != len(words) {
+		t.Errorf("without a key only this is on disk: %q", found)
+	}
+
+	p.keyFile("1.key", "first")
+	p.configure("spool: { encryption_key_files: [1.key] }\n" + endpoint)
+	p.reload()
+	p.typed(0, "spool rekey --config postern.yaml --data data", "the running Postern has every record under the key")
+	p.eventually(10*time.Second, "the copy that leaves nothing readable", func() bool { return len(p.onDisk(words...)) == 0 })
+	p.kill()
+	p.start()
+
+	p.keyFile("2.key", "second")
+	p.configure("spool: { encryption_key_files: [2.key] }\n" + endpoint)
+	p.reload() // the old key is missing: refused, and the running one stays in force
+	if log := p.log.String(); !strings.Contains(log, "a key is missing: records in") {
+		t.Errorf("a reload that takes a needed key away is not refused:\n%s", log)
+	}
+	p.configure("spool: { encryption_key_files: [2.key, 1.key] }\n" + endpoint)
+	p.reload()
+	p.typed(0, "spool rekey --config postern.yaml --data data", "the running Postern has every record under the key")
+	p.configure("spool: { encryption_key_files: [2.key] }\n" + endpoint)
+	p.stop(10 * time.Second)
+	p.start()
+
+	if e := p.reveal(id); e.Body != "body-MARK\r\n" || !strings.Contains(e.Answer.Body, "answer-MARK") {
+		t.Errorf("revealed: %+v", e)
+	}
+	r.setAnswer(nil)
+	p.api("POST", "events/"+id+"/retry", "", nil)
+	p.waitState(id, "delivered", 10*time.Second)
+	q := r.requests()[len(r.requests())-1]
+	if string(q.Body) != "body-MARK\r\n" || !slices.Equal(q.Header["X-Secret"], []string{"header-MARK"}) || !strings.HasPrefix(q.Line, "POST /hook/path-MARK?q=query-MARK ") {
+		t.Errorf("delivered: %s %q %q", q.Line, q.Header, q.Body)
+	}
+	p.stop(10 * time.Second)
+	if found := p.onDisk(words...); len(found) > 0 {
+		t.Errorf("on disk: %q", found)
+	}
+	p.typed(0, "spool check --config postern.yaml --data data", "whole")
+
+	// A start without the key says which, and what to do.
+	p.configure(endpoint)
+	p.launch()
+	if code := p.waitExit(10 * time.Second); code != 1 || !strings.Contains(p.log.String(), "add its file to spool.encryption_key_files") {
+		t.Errorf("a start without the key: exit code %d\n%s", code, p.log)
+	}
+}
