@@ -68,7 +68,7 @@ func (r *rig) play() {
 			}
 		}
 	}
-	rows, err := r.Outbox(1)
+	rows, _, err := r.Outbox(1)
 	if err != nil || len(rows) != 1 {
 		r.t.Fatal(rows, err)
 	}
@@ -104,7 +104,7 @@ func (r *rig) played() {
 	if err != nil || n != 1 || string(refused[0].Body) != "SECRET-body-htpending" {
 		r.t.Fatalf("refused: %+v, %d, %v", refused, n, err)
 	}
-	rows, err := r.Outbox(100)
+	rows, _, err := r.Outbox(100)
 	if err != nil || len(rows) != 13 {
 		r.t.Fatalf("%d rows in the outbox, %v", len(rows), err)
 	}
