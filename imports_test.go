@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"postern/proxy/ingest":    {"postern/spool", "postern/proxy/target", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/redact"},
 	"postern/proxy/scheduler": {"postern/spool", "postern/limiter/...", "postern/proxy/retry"},
 	"postern/proxy/delivery":  {"postern/spool", "postern/proxy/target", "postern/proxy/retry", "postern/proxy/redact"},
-	"postern/proxy/egress":    {"postern/proxy/target", "postern/proxy/retry"},
+	"postern/proxy/egress":    {"postern/proxy/target", "postern/proxy/retry", "postern/proxy/redact"},
 	"postern/proxy/admin":     {"postern/spool", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/findings", "postern/proxy/target", "postern/proxy/redact"},
 	"postern/proxy/telemetry": {},
 	"postern/proxy/client":    {},

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"postern/proxy/redact"
 )
 
 // lookEvery is how often the TLS files of an endpoint in use are looked at, at most. They are small, and comparing what
@@ -75,7 +77,7 @@ func (w *watch) failLocked(err error) {
 		w.log.Warn("the changed TLS files cannot be used; what was loaded before stays in force. Correct the files: they are read again by themselves",
 			"error", err)
 	}
-	w.trouble = err.Error()
+	w.trouble = redact.Error(err)
 }
 
 func (w *watch) recoverLocked(message string) {
