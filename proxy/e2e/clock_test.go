@@ -1,90 +1,18 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"postern/proxy/stage"
 )
 
-// withClock builds a postern whose wall clock can be set, as the system's is by a person or by NTP, while the monotonic
-// clock runs on. All of it is the real program but for two lines of package time, and a file of package main that sets
-// what those lines add.
-var withClock = sync.OnceValues(func() (string, error) {
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		return "", err
-	}
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Dir(binary) // which TestMain removes
-	original := filepath.Join(strings.TrimSpace(string(root)), "src", "time", "time.go")
-	text, err := os.ReadFile(original)
-	if err != nil {
-		return "", err
-	}
-	const begin, reads = "func Now() Time {\n", "sec, nsec, mono := runtimeNow()\n"
-	before, after, found := strings.Cut(string(text), begin+"\t"+reads)
-	if !found {
-		return "", fmt.Errorf("time.Now in %s is not as this test knows it: look at withClock", original)
-	}
-	changed := before + begin + "\t" + reads + "\tsec += Step.Load()\n" + after + "\n// Step is what is added to the wall clock, in seconds.\nvar Step atomic.Int64\n"
-	changed = strings.Replace(changed, "import (\n", "import (\n\t\"sync/atomic\"\n", 1)
-	overlay, _ := json.Marshal(map[string]map[string]string{"Replace": {
-		original: filepath.Join(dir, "time.go"), filepath.Join(strings.TrimSpace(string(module)), "setclock.go"): filepath.Join(dir, "setclock.go"),
-	}})
-	for name, content := range map[string]string{"time.go": changed, "setclock.go": setClock, "overlay.json": string(overlay)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			return "", err
-		}
-	}
-	program := filepath.Join(dir, "postern-with-clock")
-	out, err := exec.Command("go", "build", "-trimpath", "-overlay", filepath.Join(dir, "overlay.json"), "-o", program, "postern").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return program, nil
-})
-
-// setClock reads the step from a file at the start and at each SIGUSR1, and removes the file when the step is in force.
-const setClock = `package main
-
-import (
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
-)
-
-func init() {
-	file := os.Getenv("POSTERN_E2E_CLOCK")
-	set := func() {
-		var step int64
-		if b, err := os.ReadFile(file); err == nil {
-			fmt.Sscan(string(b), &step)
-			time.Step.Store(step)
-			os.Remove(file)
-		}
-	}
-	set()
-	told := make(chan os.Signal, 1)
-	signal.Notify(told, syscall.SIGUSR1)
-	go func() {
-		for range told {
-			set()
-		}
-	}()
-}
-`
+// withClock builds a postern whose wall clock can be set, once.
+var withClock = sync.OnceValues(func() (string, error) { return stage.BuildWithClock(filepath.Dir(binary)) })
 
 // newWithClock prepares a Postern whose clock can be set.
 func newWithClock(t *testing.T, config string) *postern {
@@ -94,7 +22,7 @@ func newWithClock(t *testing.T, config string) *postern {
 		t.Fatal(err)
 	}
 	p := newPostern(t, config)
-	p.binary, p.env = program, []string{"POSTERN_E2E_CLOCK=" + filepath.Join(p.dir, "clock")}
+	p.binary, p.env = program, []string{stage.ClockEnv + "=" + filepath.Join(p.dir, "clock")}
 	return p
 }
 
@@ -102,20 +30,14 @@ func newWithClock(t *testing.T, config string) *postern {
 func (p *postern) setClock(step time.Duration, running bool) {
 	p.t.Helper()
 	file := filepath.Join(p.dir, "clock")
-	if err := os.WriteFile(file+".new", fmt.Append(nil, int64(step.Seconds())), 0o600); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := os.Rename(file+".new", file); err != nil {
+	if err := stage.SetClock(file, step); err != nil {
 		p.t.Fatal(err)
 	}
 	if !running {
 		return
 	}
 	p.signal(syscall.SIGUSR1)
-	p.eventually(5*time.Second, "the clock to be set", func() bool {
-		_, err := os.Stat(file)
-		return os.IsNotExist(err)
-	})
+	p.eventually(5*time.Second, "the clock to be set", func() bool { return stage.ClockIsSet(file) })
 }
 
 // setBy are the steps that a running Postern must not mind.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/proxy/stage"
 	"postern/sync/pgtest"
 )
 
@@ -23,8 +22,8 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	if disk := os.Getenv(holdDiskEnv); disk != "" {
-		os.Exit(holdDisk(disk))
+	if held, code := stage.HoldDisk(); held {
+		os.Exit(code)
 	}
 	dir, err := os.MkdirTemp("", "postern-e2e-")
 	if err != nil {
@@ -240,19 +239,14 @@ func (p *postern) eventually(limit time.Duration, what string, ok func() bool) {
 	}
 }
 
-// freeAddr finds a port that is free now. It lies below those that the system gives out by itself: one of those could be
-// given to somebody else before it is used.
+// freeAddr finds a port that is free now.
 func freeAddr(t testing.TB) string {
 	t.Helper()
-	for range 100 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			defer ln.Close()
-			return ln.Addr().String()
-		}
+	addr, err := stage.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal("no free port found")
-	return ""
+	return addr
 }
 
 // reload sends SIGHUP and waits until the log tells what came of it.

@@ -19,7 +19,7 @@ func TestFullDiskOfPostgres(t *testing.T) {
 	if disk == nil {
 		return
 	}
-	server := pgtest.StartOn(t, pgtest.Disk{Holder: disk.pid, Dir: disk.dir})
+	server := pgtest.StartOn(t, pgtest.Disk{Holder: disk.Holder, Dir: disk.Dir})
 	db := pgtest.On(t, server.DSN())
 	r := newReceiver(t, nil)
 	p := startPostern(t, synced(db, ""))
@@ -90,12 +90,12 @@ func newPostgresDisk(t *testing.T) *smallDisk {
 		t.Log("NOT TESTED with a really full disk of Postgres: that takes root, nsenter and setpriv")
 		return nil
 	}
-	disk := newDisk(t, "128m")
+	disk := newDisk(t, 128)
 	if disk == nil {
 		return nil
 	}
 	// The server's user passes through.
-	if err := os.Chmod(filepath.Dir(disk.dir), 0o711); err != nil {
+	if err := os.Chmod(filepath.Dir(disk.Dir), 0o711); err != nil {
 		t.Fatal(err)
 	}
 	return disk
