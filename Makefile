@@ -45,6 +45,12 @@ fuzz: ## run each fuzz target for FUZZTIME (default 20s)
 bench: ## measure throughput, latency and memory beside references, in one run
 	$(GO) run ./proxy/bench
 
+# A go test binary whose flags are given by name here: make torture DURATION=10m SEED=7 ONLY=SIGKILL JSON=torture.json
+.PHONY: torture
+torture: ## break everything around Postern for DURATION (default 10m), from a SEED that is printed
+	@./.ci/postgres
+	$(GO) test -count=1 -timeout 0 -v -run '^TestTorture$$' ./proxy/torture -for $(or $(DURATION),10m) -seed $(or $(SEED),0) -only '$(ONLY)' -json '$(abspath $(JSON))'
+
 .PHONY: clean
 clean: ## remove what was built; a spool in postern-data stays
 	rm -rf bin

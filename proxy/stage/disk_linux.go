@@ -104,10 +104,11 @@ func (d *Disk) Fill() (name string, err error) {
 		return "", err
 	}
 	defer f.Close()
-	block := make([]byte, 4096)
-	for err == nil {
-		_, err = f.Write(block)
-		if err == nil {
+	for _, size := range []int{1 << 20, 4096} {
+		for block := make([]byte, size); err == nil; {
+			_, err = f.Write(block)
+		}
+		if size > 4096 && errors.Is(err, syscall.ENOSPC) {
 			err = f.Sync() // ext4 hands out blocks late
 		}
 	}
