@@ -49,7 +49,7 @@ bench: ## measure throughput, latency and memory beside references, in one run
 .PHONY: torture
 torture: ## break everything around Postern for DURATION (default 10m), from a SEED that is printed
 	@./.ci/postgres
-	$(GO) test -count=1 -timeout 0 -v -run '^TestTorture$$' ./proxy/torture -for $(or $(DURATION),10m) -seed $(or $(SEED),0) -only '$(ONLY)' -json '$(abspath $(JSON))'
+	$(GO) test -count=1 -timeout 0 -v -run '^TestTorture$$' ./proxy/torture -for $(or $(DURATION),10m) -seed $(or $(SEED),0) -only '$(ONLY)' -report '$(abspath $(JSON))'
 
 .PHONY: clean
 clean: ## remove what was built; a spool in postern-data stays

@@ -60,6 +60,7 @@ type store struct {
 	closing   sync.WaitGroup // past files that wait for their readers
 	space     space
 
+	rescan   *rescan
 	damaged  atomic.Bool
 	onDamage func(cause any)
 	// commit is tx.Commit and sync is syncMeta; tests let them fail.
@@ -83,9 +84,10 @@ func boltOptions(maxSize, fileSize int64) *bolt.Options {
 // openStore opens the file, which must not be damaged: bbolt panics in goroutines of its own otherwise.
 func openStore(path string, maxSize int64) (*store, error) {
 	st := &store{path: path, maxSize: maxSize, onDamage: func(any) {}}
+	st.rescan = &rescan{check: st.verify}
 	st.commit = func(tx *bolt.Tx) error { return tx.Commit() }
 	st.sync = st.syncMeta
-	gen, file, err := openGeneration(path, maxSize)
+	gen, file, err := st.openGeneration(path)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,7 @@ func openStore(path string, maxSize int64) (*store, error) {
 	return st, nil
 }
 
-func openGeneration(path string, maxSize int64) (gen *generation, file *os.File, err error) {
+func (st *store) openGeneration(path string) (gen *generation, file *os.File, err error) {
 	file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, nil, err
@@ -104,7 +106,9 @@ func openGeneration(path string, maxSize int64) (gen *generation, file *os.File,
 	}
 	var db *bolt.DB
 	err = guarded(func() (err error) {
-		db, err = bolt.Open(path, 0o600, boltOptions(maxSize, info.Size()))
+		opts := boltOptions(st.maxSize, info.Size())
+		opts.Logger = st.rescan
+		db, err = bolt.Open(path, 0o600, opts)
 		return err
 	})
 	if err != nil {
@@ -210,7 +214,10 @@ func (st *store) update(fn func(tx *bolt.Tx) error) error {
 		if err := fn(tx); err != nil {
 			return errors.Join(err, tx.Rollback())
 		}
-		if err := st.commit(tx); err != nil {
+		st.rescan.armed.Store(true)
+		err = st.commit(tx)
+		st.rescan.armed.Store(false)
+		if err != nil {
 			return st.afterFailure(id, err)
 		}
 		return nil

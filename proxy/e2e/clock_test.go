@@ -181,3 +181,24 @@ func TestClockIsSetBetweenRuns(t *testing.T) {
 		})
 	}
 }
+
+// A clock that jumped ahead while an attempt was under way, and is right again after a kill: what the attempt's end planned
+// by the wrong clock is brought forward.
+func TestClockIsSetDuringAnAttempt(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, script(reply{Status: 500, After: 500 * time.Millisecond}, status(200)))
+	p := newWithClock(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 5, base_delay: 2s, max_delay: 2s } }\n")
+	p.start()
+	id := p.accept("POST", "/"+r.url("/"), "x")
+	r.wait(1, 5*time.Second)
+	p.setClock(time.Hour, true)
+	p.eventually(5*time.Second, "the attempt to be recorded", func() bool {
+		var e event
+		p.api("GET", "events/"+id, "", &e)
+		return len(e.Attempts) == 1
+	})
+	p.kill()
+	p.setClock(0, false)
+	p.start()
+	p.waitState(id, "delivered", 10*time.Second)
+}

@@ -18,7 +18,7 @@ var (
 	length = flag.Duration("for", 90*time.Second, "how `long` the rounds go on")
 	seed   = flag.Uint64("seed", 0, "plan the rounds from this `number` (0: a new one, which is printed)")
 	only   = flag.String("only", "", "only the faults whose name matches this `regexp`")
-	result = flag.String("json", "", "write the table to this `file` as JSON")
+	result = flag.String("report", "", "write the table to this `file` as JSON")
 	keep   = flag.String("keep", "", "the `directory` for what a failed run leaves (default: a temporary one)")
 )
 

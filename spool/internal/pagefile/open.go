@@ -33,7 +33,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := openFile(f)
+	file, err := OpenFile(f)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
@@ -41,7 +41,8 @@ func Open(path string) (*File, error) {
 	return file, nil
 }
 
-func openFile(f *os.File) (*File, error) {
+// OpenFile is Open for a file that is open already and stays so: Close leaves it alone.
+func OpenFile(f *os.File) (*File, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
