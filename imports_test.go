@@ -72,8 +72,8 @@ var mayImport = map[string][]string{
 	"postern/proxy/bench":    {"postern/sync/pgtest"},
 	// For tests of pages only.
 	"postern/proxy/e2e/browser": {},
-	"postern/proxy/torture":  {},
-	"postern/proxy/stage":    {}, // for the tests of the whole
+	"postern/proxy/torture":     {},
+	"postern/proxy/stage":       {}, // for the tests of the whole
 
 	"postern/examples/receiver-go": {"postern/proxy/signing"},
 }

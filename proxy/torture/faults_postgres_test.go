@@ -5,10 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"postern/proxy/stage"
+	"postern/sync/pgtest"
 )
 
 var postgresFaults = []fault{
@@ -37,18 +43,51 @@ var postgresFaults = []fault{
 		between(rnd, 500*time.Millisecond, 3*time.Second)
 		return w.server.Thaw()
 	}},
-	{"Postgres full", 2, postgres, func(w *world, rnd *rand.Rand) error {
-		// A disk of its own for the server would have to be reachable for its user: a trigger says what a full one says.
-		const full = `CREATE FUNCTION %[1]s.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
-			CREATE TRIGGER no_room BEFORE INSERT OR UPDATE ON %[1]s.webhook_queue EXECUTE FUNCTION %[1]s.no_room();
-			CREATE TRIGGER no_room BEFORE INSERT OR UPDATE ON %[1]s.endpoint_latency EXECUTE FUNCTION %[1]s.no_room();`
-		between(rnd, 50*time.Millisecond, 300*time.Millisecond)
-		if err := w.sql(fmt.Sprintf(full, w.db.Schema)); err != nil {
+	{"Postgres full", 2, postgres, postgresFull},
+}
+
+// postgresFull fills the disk of Postgres; where it has none of its own a trigger says what a full one says.
+func postgresFull(w *world, rnd *rand.Rand) error {
+	between(rnd, 50*time.Millisecond, 300*time.Millisecond)
+	if w.serverDisk == nil {
+		if err := w.sql(fmt.Sprintf(noRoom, w.db.Schema)); err != nil {
 			return err
 		}
 		between(rnd, 500*time.Millisecond, 2*time.Second)
 		return w.sql(fmt.Sprintf("DROP FUNCTION %s.no_room() CASCADE", w.db.Schema))
-	}},
+	}
+	junk, err := w.serverDisk.Fill()
+	if err != nil {
+		return err
+	}
+	between(rnd, 500*time.Millisecond, 3*time.Second)
+	if err := os.Remove(junk); err != nil {
+		return err
+	}
+	if !w.server.Running() { // where its log has no room the server ends
+		return w.server.Up()
+	}
+	return nil
+}
+
+const noRoom = `CREATE FUNCTION %[1]s.no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;
+	CREATE TRIGGER no_room BEFORE INSERT OR UPDATE ON %[1]s.webhook_queue EXECUTE FUNCTION %[1]s.no_room();
+	CREATE TRIGGER no_room BEFORE INSERT OR UPDATE ON %[1]s.endpoint_latency EXECUTE FUNCTION %[1]s.no_room();`
+
+// startPostgres starts a server, on a disk of its own where that is possible.
+func startPostgres(t *testing.T, dir string) (*pgtest.Server, *stage.Disk) {
+	t.Helper()
+	_, enter := exec.LookPath("nsenter")
+	_, become := exec.LookPath("setpriv")
+	if os.Getuid() != 0 || enter != nil || become != nil {
+		return pgtest.Start(t), nil
+	}
+	disk, err := stage.NewDisk(dir, stage.Tmpfs, 768)
+	if err != nil {
+		return pgtest.Start(t), nil
+	}
+	t.Cleanup(func() { disk.Close() })
+	return pgtest.StartOn(t, pgtest.Disk{Holder: disk.Holder, Dir: disk.Dir}), disk
 }
 
 func (w *world) connect() (*pgx.Conn, func(), error) {

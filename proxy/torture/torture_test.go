@@ -78,6 +78,9 @@ func newRun(t *testing.T) *run {
 		t.Fatalf("no fault matches %q", *only)
 	}
 	r.report = report{Date: time.Now().UTC().Format(time.DateOnly), Seed: r.seed, Missing: missing()}
+	if r.main.serverDisk == nil {
+		r.report.Missing = append(r.report.Missing, "the disk of Postgres, which a trigger stands for (that takes root, nsenter and setpriv)")
+	}
 	if r.small == nil {
 		r.report.Missing = append(r.report.Missing, "full and read-only disks (this machine allows no mounts)")
 	}
@@ -89,17 +92,21 @@ func newRun(t *testing.T) *run {
 
 // worlds starts one Postern on the real disk with a Postgres, and one on a small disk without.
 func (r *run) worlds() (err error) {
-	server := pgtest.Start(r.t)
-	for _, sub := range []string{"main", "small", "disk"} {
-		if err := os.Mkdir(filepath.Join(r.dir, sub), 0o700); err != nil {
+	for _, sub := range []string{"main", "small", "disk", "postgres"} {
+		if err := os.Mkdir(filepath.Join(r.dir, sub), 0o711); err != nil { // the server's user passes through
 			return err
 		}
 	}
+	if err := os.Chmod(r.dir, 0o711); err != nil {
+		return err
+	}
+	server, serverDisk := startPostgres(r.t, filepath.Join(r.dir, "postgres"))
 	main := filepath.Join(r.dir, "main")
 	r.main, err = newWorld(main, filepath.Join(main, "data"), "", server, pgtest.On(r.t, server.DSN()))
 	if err != nil {
 		return err
 	}
+	r.main.serverDisk = serverDisk
 	if err := r.main.process.start(); err != nil {
 		return err
 	}

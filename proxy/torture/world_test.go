@@ -36,22 +36,23 @@ const adHoc = "ad-hoc"
 
 // world is one Postern with everything around it.
 type world struct {
-	dir      string
-	process  *process
-	partners map[string]*partner
-	book     *ledger
-	lateness *lateness
-	disk     *stage.Disk    // where the spool has a small one of its own
-	server   *pgtest.Server // and where it has a Postgres
-	db       *pgtest.DB
-	ca       string          // file
-	cert     tls.Certificate // in force
-	expired  tls.Certificate
-	canary   *partner    // must see nothing
-	more     string      // lines of the spool's section
-	judged   int         // offers up to this number have been judged
-	bulky    atomic.Bool // every event has the greatest size
-	limitsOf time.Time   // arrivals before this are not held against the limits
+	dir        string
+	process    *process
+	partners   map[string]*partner
+	book       *ledger
+	lateness   *lateness
+	disk       *stage.Disk    // where the spool has a small one of its own
+	server     *pgtest.Server // and where it has a Postgres
+	db         *pgtest.DB
+	serverDisk *stage.Disk     // that the Postgres has for itself
+	ca         string          // file
+	cert       tls.Certificate // in force
+	expired    tls.Certificate
+	canary     *partner    // must see nothing
+	more       string      // lines of the spool's section
+	judged     int         // offers up to this number have been judged
+	bulky      atomic.Bool // every event has the greatest size
+	limitsOf   time.Time   // arrivals before this are not held against the limits
 }
 
 // newWorld makes the partners and the configuration. more are further settings of the spool.
