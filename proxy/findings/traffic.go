@@ -12,7 +12,18 @@ type traffic struct{ taken, refused int }
 // 429 Result derives how much it takes. It is optional and comes after the letters: answers of an endpoint of which no
 // letter ended with 429 are not looked at, so that only those who need the memory (a little per minute) take it.
 func (a *Accumulator) Answer(endpoint string, at time.Time, statusCode int) {
-	if statusCode == 0 || at.Before(a.from) || !at.Before(a.until) {
+	switch statusCode {
+	case 0:
+	case 429:
+		a.Minute(endpoint, at, 0, 1)
+	default:
+		a.Minute(endpoint, at, 1, 0)
+	}
+}
+
+// Minute counts answers that somebody has added up: of the minute that at lies in, or of some of it.
+func (a *Accumulator) Minute(endpoint string, at time.Time, taken, refused int) {
+	if at.Before(a.from) || !at.Before(a.until) {
 		return
 	}
 	t := a.endpoints[endpoint]
@@ -26,11 +37,8 @@ func (a *Accumulator) Answer(endpoint string, at time.Time, statusCode int) {
 	if t.minutes[minute] == nil {
 		t.minutes[minute] = &traffic{}
 	}
-	if statusCode == 429 {
-		t.minutes[minute].refused++
-	} else {
-		t.minutes[minute].taken++
-	}
+	t.minutes[minute].taken += taken
+	t.minutes[minute].refused += refused
 }
 
 // taken is how many requests the endpoint let through in the median minute in which it also refused some; 0 where

@@ -57,7 +57,7 @@ func (f *Fleet) DeadLetters(ctx context.Context, endpoint string, since time.Dur
 		a.add(d)
 	}
 	if a.throttled {
-		if err := f.store.FleetAnswers(ctx, since, func(answer pgstore.Answer) bool { a.answer(answer); return true }); err != nil {
+		if err := f.store.FleetAnswers(ctx, since, func(answers pgstore.Answers) bool { a.answer(answers); return true }); err != nil {
 			return l, err
 		}
 	}
@@ -100,10 +100,10 @@ func (a *analyst) add(d pgstore.DeadLetter) {
 	})
 }
 
-func (a *analyst) answer(x pgstore.Answer) {
+func (a *analyst) answer(x pgstore.Answers) {
 	if p := a.byURL[x.EndpointURL]; p != nil {
 		for _, name := range p.names {
-			p.acc.Answer(name, x.At, x.StatusCode)
+			p.acc.Minute(name, x.At, x.Taken, x.Refused)
 		}
 	}
 }

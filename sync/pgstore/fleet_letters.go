@@ -34,22 +34,26 @@ func (s *Store) FleetDeadLetters(ctx context.Context, l Letters, yield func(Dead
 	return s.each(ctx, "read dead letters", q, []any{l.Since.Seconds(), l.Endpoint}, into, func() bool { return yield(d) })
 }
 
-// Answer is an attempt that got response headers.
-type Answer struct {
+// Answers are what an endpoint answered in one minute in which it said 429.
+type Answers struct {
 	EndpointURL string
-	At          time.Time
-	StatusCode  int
+	At          time.Time // of the first of them
+	Taken       int       // answers other than 429
+	Refused     int       // 429
 }
 
-// FleetAnswers hands out the answers of endpoints that said 429 in that time: what such an endpoint took in the minutes
-// in which it said so is what it can be sent.
-func (s *Store) FleetAnswers(ctx context.Context, since time.Duration, yield func(Answer) bool) error {
-	const q = `SELECT e.endpoint_url, l.measured_at, l.status_code FROM endpoint_latency l JOIN endpoints e USING (endpoint_id)
+// FleetAnswers hands out the minutes in which endpoints that have dead letters by 429 said so: what such an endpoint took
+// meanwhile is what it can be sent. They are added up by the server, since a busy endpoint has millions of answers.
+func (s *Store) FleetAnswers(ctx context.Context, since time.Duration, yield func(Answers) bool) error {
+	const q = `SELECT e.endpoint_url, min(l.measured_at), count(*) FILTER (WHERE l.status_code <> 429), count(*) FILTER (WHERE l.status_code = 429)
+		FROM endpoint_latency l JOIN endpoints e USING (endpoint_id)
 		WHERE l.measured_at >= now() - make_interval(secs => $1::float8) AND l.status_code IS NOT NULL AND l.endpoint_id IN (
 			SELECT q.endpoint_id FROM webhook_queue q WHERE q.status = 'dead_letter' AND q.last_status_code = 429
-				AND q.dead_at >= now() - make_interval(secs => $1::float8))`
-	var a Answer
-	return s.each(ctx, "read answers", q, []any{since.Seconds()}, []any{&a.EndpointURL, &a.At, &a.StatusCode}, func() bool { return yield(a) })
+				AND q.dead_at >= now() - make_interval(secs => $1::float8))
+		GROUP BY e.endpoint_url, date_trunc('minute', l.measured_at) HAVING count(*) FILTER (WHERE l.status_code = 429) > 0`
+	var a Answers
+	into := []any{&a.EndpointURL, &a.At, &a.Taken, &a.Refused}
+	return s.each(ctx, "read answers", q, []any{since.Seconds()}, into, func() bool { return yield(a) })
 }
 
 // each scans a query's rows one by one, so that their number does not matter.
@@ -86,28 +90,4 @@ func (s *Store) FleetDeadCounts(ctx context.Context, window time.Duration) ([]De
 		FROM webhook_queue WHERE status = 'dead_letter' AND dead_at >= now() - 2 * make_interval(secs => $1::float8)
 		GROUP BY endpoint_url ORDER BY last DESC, endpoint_url`
 	return collect[DeadCount](ctx, s, "count dead letters", q, window.Seconds())
-}
-
-// OpenEvent is an event that is not finished.
-type OpenEvent struct {
-	EventID     string     `json:"event_id"`
-	InstanceID  string     `json:"instance_id"`
-	EndpointURL string     `json:"endpoint_url"`
-	Status      string     `json:"status"`
-	Attempts    int        `json:"attempt_count"`
-	MaxAttempts int        `json:"max_attempts"`
-	CreatedAt   time.Time  `json:"created_at"`
-	NextAttempt *time.Time `json:"next_attempt_at"`
-	AgeSeconds  float64    `json:"age_seconds"` // by the server's clock
-	Live        bool       `json:"live"`        // its instance is alive
-}
-
-// FleetOldest returns the oldest events that are not finished, at most limit of them. One that is older than the longest
-// retry window can be is stuck.
-func (s *Store) FleetOldest(ctx context.Context, limit int) ([]OpenEvent, error) {
-	const q = `SELECT q.event_id, q.instance_id::text, q.endpoint_url, q.status, q.attempt_count, q.max_attempts, q.created_at, q.next_attempt_at,
-			extract(epoch FROM now() - q.created_at)::float8, l.instance_id IS NOT NULL
-		FROM webhook_queue q LEFT JOIN live_instances l USING (instance_id) WHERE q.status IN ('pending', 'failed', 'in_flight')
-		ORDER BY q.created_at LIMIT $1::integer`
-	return collect[OpenEvent](ctx, s, "read the oldest events", q, limit)
 }
