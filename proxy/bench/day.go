@@ -41,8 +41,8 @@ var fillDay = []string{
 			SELECT instance_id, endpoint_id, date_trunc('hour', measured_at, 'UTC') AS h, latency_bucket(response_ms) AS b, count(*) AS n,
 				count(*) FILTER (WHERE error IS NULL) AS d, coalesce(sum(response_ms) FILTER (WHERE error IS NULL), 0) AS ms
 			FROM endpoint_latency GROUP BY 1, 2, 3, 4) s GROUP BY 1, 2, 3`,
-	// Views that look at heartbeats find all four alive, and what autovacuum would have done by now is done.
-	`UPDATE instances SET heartbeat_at = now() + interval '1 hour'`, `VACUUM ANALYZE`,
+	// What autovacuum would have done by now is done, and all four are alive for as long as views are measured.
+	`VACUUM ANALYZE`, `UPDATE instances SET heartbeat_at = now() + interval '1 minute'`,
 }
 
 // question is one query that a person waits for, and the answer that shows that it did its work.
@@ -52,6 +52,7 @@ type question struct {
 }
 
 // questions are the views, and percentiles of an endpoint that is busy (merged) and of one that is not (exact).
+// While the day is made its first hour becomes older than 24 of them, in part.
 func (l *lab) questions() []question {
 	usual := "of one endpoint, %s attempts"
 	all := func(view string) string { return "SELECT * FROM " + view }
@@ -63,7 +64,7 @@ func (l *lab) questions() []question {
 		{name: "pipeline_status", query: all("pipeline_status"), check: `dead_letter`, want: fmt.Sprint(l.sizes.day / 1000), what: "the one row"},
 		{name: "endpoint_health", query: all("endpoint_health"), check: `count(*)`, want: "50", what: "50 endpoints, their percentiles of 24 h"},
 		{name: "slow_endpoints", query: all("slow_endpoints"), check: `count(*)`, want: "5", what: "the five over 2 s of them"},
-		{name: "dead_letter_analysis", query: all("dead_letter_analysis"), check: `sum(dead_count)`, want: fmt.Sprint(l.sizes.day / 1000), what: number(float64(l.sizes.day/1000)) + " dead letters"},
+		{name: "dead_letter_analysis", query: all("dead_letter_analysis"), check: fmt.Sprintf("sum(dead_count) BETWEEN %d AND %d", l.sizes.day/1000*9/10, l.sizes.day/1000), want: "t", what: number(float64(l.sizes.day/1000)) + " dead letters"},
 		{name: "dead_letter_findings", query: all("dead_letter_findings"), check: `count(*) > 0`, want: "t", what: "the same dead letters"},
 	}
 }

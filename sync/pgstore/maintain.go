@@ -54,15 +54,17 @@ func (s *Store) Maintain(ctx context.Context) (held bool, err error) {
 		}
 	}
 	return true, s.tx(ctx, s.usual("note the maintenance"), func(ctx context.Context, tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `UPDATE maintenance SET done_at = now()`)
+		// What came in since is complete, whatever a clock that was ahead has dropped.
+		_, err := tx.Exec(ctx, `UPDATE maintenance SET done_at = now(), raw_from = least(raw_from, now())`)
 		return err
 	})
 }
 
-// lease takes or renews the lease. It goes by the server's clock alone.
+// lease takes or renews the lease. It goes by the server's clock alone. A lease that reaches further ahead than any can was
+// given by a clock that has been set back since.
 func (s *Store) lease(ctx context.Context) (held bool, err error) {
 	const take = `UPDATE maintenance SET holder = $1::uuid, expires_at = now() + make_interval(secs => $2::float8)
-		WHERE holder = $1::uuid OR expires_at < now()`
+		WHERE holder = $1::uuid OR expires_at < now() OR expires_at > now() + 2 * make_interval(secs => $2::float8)`
 	err = s.tx(ctx, s.usual("take the maintenance lease"), func(ctx context.Context, tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, take, s.cfg.Instance, leaseSeconds)
 		held = tag.RowsAffected() == 1

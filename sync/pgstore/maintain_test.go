@@ -140,3 +140,18 @@ func TestAReaderHoldsNothingUp(t *testing.T) {
 	release()
 	maintain(t, s, true)
 }
+
+// TestAClockThatWasAhead: while the server's clock was a year ahead somebody took the lease, sent a heartbeat and dropped
+// history. None of it holds anything up when the clock is right again.
+func TestAClockThatWasAhead(t *testing.T) {
+	s, db := migrated(t)
+	write(t, s, delivered("a", time.Millisecond))
+	report(t, s)
+	report(t, open(t, db, instance(instanceB)))
+	db.Exec(`UPDATE maintenance SET holder = '` + instanceB + `', expires_at = now() + interval '1 year', raw_from = now() + interval '11 months';
+		UPDATE instances SET heartbeat_at = now() + interval '1 year' WHERE instance_id = '` + instanceB + `'`)
+	same(t, "alive", db.Rows(`SELECT instance_id FROM live_instances`), "[["+instanceA+"]]")
+	maintain(t, s, true)
+	same(t, "raw history from now on", db.Value(`SELECT raw_from <= now() FROM maintenance`), "t")
+	same(t, "exact", db.Value(`SELECT exact FROM endpoint_percentiles('`+partner+`', '0 seconds')`), "t")
+}

@@ -83,9 +83,11 @@ BEGIN
     RETURN QUERY SELECT url, b.p50_ms, b.p95_ms, b.p99_ms, b.sample_count, false FROM bucket_percentiles(c.buckets, c.counts) b;
 END $$;
 
--- live_instances are those that have sent a heartbeat lately and have not said goodbye.
+-- live_instances are those that have sent a heartbeat lately and have not said goodbye. One that is ahead was sent before
+-- this database's clock was set back.
 CREATE VIEW live_instances AS
-SELECT * FROM instances WHERE stopped_at IS NULL AND heartbeat_at > now() - interval '2 minutes';
+SELECT * FROM instances
+ WHERE stopped_at IS NULL AND heartbeat_at > now() - interval '2 minutes' AND heartbeat_at < now() + interval '2 minutes';
 
 -- endpoint_health is the fleet's view: the worst state of any live instance. Times are the latest of all, percentiles
 -- are over the last 24 hours of all instances. An endpoint that no live instance knows is shown as closed.
