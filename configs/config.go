@@ -17,6 +17,7 @@ type Config struct {
 
 	Listen Listener // ingest
 	Admin  Listener
+	Pprof  bool     // whether the admin listener gives profiles of the program
 	Probes Listener // its Address is empty where there is none
 
 	ShutdownDelay time.Duration

@@ -57,6 +57,8 @@ func (c *Config) adminFields() section {
 			doc: "host:port, or unix:PATH."},
 		{name: "token_file", restart: true, kind: plain(&c.Admin.TokenFile, filePathOrEmpty),
 			doc: "File with the token that Authorization: Bearer must carry. Needed where listen is not loopback. The file is read again when it changes."},
+		{name: "pprof", kind: boolean(&c.Pprof),
+			doc: "Whether profiles of the running program are at /debug/pprof/, for go tool pprof."},
 	}
 }
 

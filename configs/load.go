@@ -17,6 +17,7 @@ type Options struct {
 	AdminListen string // --admin-listen: admin.listen
 	SyncDSN     string // --sync-dsn: sync.dsn, a secret
 	Dev         bool   // --dev: private targets allowed, delays shortened, text logs
+	Pprof       bool   // --pprof: admin.pprof
 	// Getenv is os.LookupEnv where it is nil.
 	Getenv func(string) (string, bool)
 	// Dir is what relative paths of flags and ./postern.yaml are relative to; empty means the working directory.
@@ -107,6 +108,7 @@ func (o Options) apply(c *Config, r *reader) {
 		c.Sync.DSN = text
 		return noControl(text)
 	})
+	c.Pprof = c.Pprof || o.Pprof
 	c.Spool.Dir = inDir(o.Dir, c.Spool.Dir)
 }
 

@@ -89,7 +89,7 @@ func TestRestartOnly(t *testing.T) {
 	}{
 		{"nothing", "", nil},
 		{"the defaults written out", "query_keys_in_logs: []\nspool: { encryption_key_files: [], max_bytes: 1024MiB }\nsync: { labels: {} }\n", nil},
-		{"what a reload changes", "shutdown_grace: 1s\nconcurrency: 3\nlog: { level: debug }\noutbound_proxy: http://proxy.example\ndefaults: { timeout: 1s }\ntargets: { allow_private: true }\nendpoints: [{ name: a, url: http://partner.example/ }]\n", nil},
+		{"what a reload changes", "shutdown_grace: 1s\nconcurrency: 3\nlog: { level: debug }\noutbound_proxy: http://proxy.example\ndefaults: { timeout: 1s }\ntargets: { allow_private: true }\nadmin: { pprof: true }\nendpoints: [{ name: a, url: http://partner.example/ }]\n", nil},
 		{"listeners", "listen: 127.0.0.1:1\nprobes: { listen: \":2\" }\n", []string{"listen", "probes.listen"}},
 		{"spool and sync", "spool: { dir: x, max_event_bytes: 1KiB }\nsync: { dsn: x, labels: { a: b } }\n", []string{"spool.dir", "spool.max_event_bytes", "sync.labels"}},
 	} {

@@ -10,6 +10,7 @@
 // Beyond the contract's table there is one resource: a replay with a rate runs in the background, answers 202 with an
 // ID, and shows its progress under GET dead-letters/replays and GET dead-letters/replays/{id}; DELETE on the latter
 // stops it. And rows that the central Postgres refused are listed by GET sync/refused; POST sync/retry has them sent again.
+// Outside the API there is /debug/pprof/, for those who work on Postern itself; it answers only where that is asked for.
 package admin
 
 import (
@@ -114,6 +115,8 @@ type Parts struct {
 	Refused Refused
 	// Keys are the spool's; nil shows that nothing is encrypted.
 	Keys Keys
+	// Profiles tells whether /debug/pprof/ answers, asked at each request; nil means that it does not.
+	Profiles func() bool
 	// Page serves /; nil serves a plain one.
 	Page http.Handler
 	// InstanceID and Version are shown as they are.
@@ -169,6 +172,8 @@ func (h *Handler) routes() {
 	h.mux.Handle("GET "+api+"spool/keys", h.call(h.showKeys))
 	h.mux.Handle("GET "+api+"sync/refused", h.call(h.listRefused))
 	h.mux.Handle("POST "+api+"sync/retry", h.call(h.retryRefused))
+
+	h.profiles()
 }
 
 // api is where the JSON lives.

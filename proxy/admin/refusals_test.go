@@ -169,6 +169,7 @@ var everyRoute = []struct{ method, path, body string }{
 	{"GET", "/api/v1/dead-letters/replays", ""}, {"GET", "/api/v1/dead-letters/replays/x", ""},
 	{"DELETE", "/api/v1/dead-letters/replays/x", ""},
 	{"GET", "/api/v1/spool/keys", ""}, {"GET", "/api/v1/sync/refused", ""}, {"POST", "/api/v1/sync/retry", ""},
+	{"GET", "/debug/pprof/", ""}, {"GET", "/debug/pprof/heap", ""}, {"GET", "/debug/pprof/goroutine", ""},
 	{"OPTIONS", "/api/v1/status", ""}, {"GET", "/nothing", ""},
 }
 

@@ -34,6 +34,7 @@ func (a *app) buildIngest() {
 }
 
 func (a *app) buildAdmin() {
+	a.profiled.Store(a.cfg.Pprof)
 	var refused admin.Refused // nil without sync: rows put back would wait for nobody
 	if a.cfg.Sync.DSN != "" {
 		refused = a.spool
@@ -41,7 +42,7 @@ func (a *app) buildAdmin() {
 	a.admin = admin.New(admin.Parts{
 		Spool: spoolSide{a.spool, a.scheduler}, Endpoints: endpointSide{a}, Metrics: a.metrics,
 		Guard: a.guard(a.cfg.Admin, 1, ""), Logger: a.log, Ready: a.notReady, Policies: a.shownPolicy, Answers: a.answers, Sync: a.syncStatus,
-		Refused: refused, Keys: a.spool, InstanceID: a.spool.InstanceID(), Version: a.options.Version,
+		Refused: refused, Keys: a.spool, Profiles: a.profiled.Load, InstanceID: a.spool.InstanceID(), Version: a.options.Version,
 	})
 	anybody := guard.New(guard.Config{AnyHost: true})
 	a.servers = append(a.servers, admin.NewServer(a.admin, a.log),

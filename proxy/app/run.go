@@ -45,6 +45,7 @@ type app struct {
 	servers   []*http.Server
 	fatal     chan error // a server that ended by itself
 	stopping  atomic.Bool
+	profiled  atomic.Bool // admin.pprof in force
 	workers   sync.WaitGroup
 }
 
@@ -274,6 +275,7 @@ func (a *app) reload() {
 	restart := append(configs.RestartOnly(a.cfg, next), a.reloadSync(next)...)
 	a.warn(next)
 	a.level.Set(next.Log.Level)
+	a.profiled.Store(next.Pprof)
 	a.metrics.Configured(endpointNames(next)...)
 	a.scheduler.Reconfigure(next.Concurrency)
 	a.cfg = keepRestartOnly(a.cfg, next)

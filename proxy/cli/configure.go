@@ -62,7 +62,7 @@ func (c *configShowCmd) Run(s *session) error {
 // options is what the flags say about the configuration.
 func (f configFlags) options(s *session) configs.Options {
 	return configs.Options{
-		Path: f.Config, Data: f.Data, Listen: f.Listen, AdminListen: f.AdminListen, SyncDSN: f.SyncDSN, Dev: f.Dev, Getenv: s.Env,
+		Path: f.Config, Data: f.Data, Listen: f.Listen, AdminListen: f.AdminListen, SyncDSN: f.SyncDSN, Dev: f.Dev, Pprof: f.Pprof, Getenv: s.Env,
 	}
 }
 

@@ -14,6 +14,7 @@ type configFlags struct {
 	Listen      string `placeholder:"ADDR" fromenv:"POSTERN_LISTEN" group:"config" help:"Where applications post to (listen)."`
 	AdminListen string `placeholder:"ADDR" fromenv:"POSTERN_ADMIN_LISTEN" group:"config" help:"Where the admin API answers (admin.listen)."`
 	SyncDSN     string `name:"sync-dsn" placeholder:"DSN" group:"config" help:"Postgres to report to (sync.dsn)."`
+	Pprof       bool   `group:"config" help:"Give profiles of the running program at /debug/pprof/ of the admin API (admin.pprof)."`
 	Dev         bool   `group:"config" help:"For a developer's machine: private targets allowed, short delays, readable logs."`
 }
 
