@@ -61,7 +61,7 @@ func (l *Listener) readToken(r *reader, listenKey, tokenKey string) {
 			l.Token = []byte(token)
 		}
 	}
-	r.require(err == nil, []string{tokenKey}, "%v", err)
+	r.require(err == nil, []string{tokenKey}, "%v", unread(err))
 }
 
 func (c *Config) checkSpool(r *reader) {
@@ -89,7 +89,7 @@ func (s *Spool) readKey(r *reader, i int, name string) error {
 	s.EncryptionKeyFiles[i] = inDir(r.base, name)
 	data, err := readLimited(s.EncryptionKeyFiles[i], maxKeyBytes)
 	if err != nil {
-		return fmt.Errorf("%w; correct the path, which is relative to the configuration file, or create the file", err)
+		return unread(err)
 	}
 	key, err := keyfile.Parse(data)
 	if err != nil {

@@ -120,7 +120,7 @@ func (p *Policy) checkTLS(r *reader, at string) {
 		r.require(false, []string{cert, key}, "cert_file and key_file belong together; write both")
 	default:
 		_, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		r.require(err == nil, []string{cert, key}, "the client certificate cannot be loaded: %v; write the PEM files of a certificate and its key", err)
+		r.require(err == nil, []string{cert, key}, "the client certificate cannot be loaded: %v; write the PEM files of a certificate and its key", nameless(err))
 	}
 }
 

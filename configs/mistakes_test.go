@@ -120,7 +120,7 @@ func TestMistakesInValues(t *testing.T) {
 		{"path with a blank", "spool: { dir: \"data \" }\n", []string{"1:15: spool.dir: the path begins or ends with a blank…"}},
 		{"query key", "query_keys_in_logs: [\"cid=\"]\n", []string{"1:22: query_keys_in_logs[0]: …write its name alone"}},
 		{"keys that are not there", "spool: { encryption_key_files: [absent, postern.yaml, \"\"] }\n", []string{
-			"1:33: spool.encryption_key_files[0]: cannot be read:…create the file",
+			"1:33: spool.encryption_key_files[0]: cannot be read:…relative to the configuration file",
 			"1:41: spool.encryption_key_files[1]: the file \"postern.yaml\": it holds no key: …openssl rand -base64 32",
 			"1:55: spool.encryption_key_files[2]: the path is empty…",
 		}},

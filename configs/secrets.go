@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,6 +109,23 @@ func readLimited(name string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("the file %s is longer than %s; is it the right one?", quote(name), formatSize(most))
 	}
 	return data, nil
+}
+
+// unread is the error of a file with a secret that cannot be read.
+func unread(err error) error {
+	if short := nameless(err); short != err {
+		return fmt.Errorf("cannot be read: %w", short)
+	}
+	return err
+}
+
+// nameless leaves the name of a file out of an error: where a file is wanted, people also write the token or the key
+// itself. Line and key of the configuration tell which one it is.
+func nameless(err error) error {
+	if failed, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%w; write the name of a file, relative to the configuration file", failed.Err)
+	}
+	return err
 }
 
 func inDir(dir, name string) string {

@@ -17,18 +17,21 @@ type deadLetter struct {
 	progress
 }
 
-// listedTarget is what of the target lists need: no query, and of an absolute URL the origin. Targets of postbacks are long,
-// and a full spool has no room for all of them twice.
+// listedTarget is what of the target lists need: no query, and of an absolute URL the origin, without user info: this stays
+// readable where the spool is encrypted. Targets of postbacks are long, and a full spool has no room for all of them twice.
 func listedTarget(ev *Event) string {
-	from := 0
-	end := "?"
-	if !ev.Named {
-		from, end = strings.Index(ev.Target, "://")+len("://"), "/?#"
+	if ev.Named {
+		path, _, _ := strings.Cut(ev.Target, "?")
+		return path
 	}
-	if i := strings.IndexAny(ev.Target[min(from, len(ev.Target)):], end); i >= 0 {
-		return ev.Target[:from+i]
+	scheme, rest, absolute := strings.Cut(ev.Target, "://")
+	if !absolute {
+		return ""
 	}
-	return ev.Target
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		rest = rest[:end]
+	}
+	return scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
 }
 
 func encodeDead(dl *deadLetter) []byte {

@@ -188,6 +188,7 @@ func TestListedTarget(t *testing.T) {
 	}{
 		{false, "https://a.example/pb?cid=1", "https://a.example"}, {false, "https://a.example?cid=1", "https://a.example"},
 		{false, "http://[::1]:80/", "http://[::1]:80"}, {false, "https://a.example", "https://a.example"}, {false, "", ""},
+		{false, "https://u:p@a.example/x@y?z", "https://a.example"}, {false, "http://u:p@@[::1]:80", "http://[::1]:80"}, {false, "a@b", ""},
 		{true, "/extra?u=http://x/", "/extra"}, {true, "", ""}, {true, "/a/b", "/a/b"}, {true, "?cid=1", ""},
 	} {
 		if got := listedTarget(&Event{Named: tt.named, Target: tt.target}); got != tt.want {

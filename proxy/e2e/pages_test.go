@@ -11,9 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -162,14 +160,7 @@ func reboundPage(t *testing.T, ctx context.Context, base string) {
 
 // refusedPages is how many requests of pages ingest has refused.
 func (p *postern) refusedPages() int {
-	p.t.Helper()
-	found := regexp.MustCompile(`postern_rejected_total\{reason="foreign_page"\} (\d+)`).FindStringSubmatch(p.get("/metrics"))
-	if found == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(found[1])
-	must(p.t.(*testing.T), err)
-	return n
+	return int(p.metric("postern_rejected_total", `reason="foreign_page"`))
 }
 
 // untouched looks whether all is as it was before the pages came: one dead letter, asked for once, and an endpoint that

@@ -1,9 +1,13 @@
 package e2e
 
 import (
-	"crypto/rand"
 	"crypto/tls"
+	"encoding/hex"
 	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,59 +15,47 @@ import (
 	"postern/sync/pgtest"
 )
 
-// secrets makes words that occur nowhere by chance, and remembers them.
-type secrets struct{ words []string }
-
-func (s *secrets) next(kind string) string {
-	word := kind + rand.Text()
-	s.words = append(s.words, word)
-	return word
-}
-
-// in tells which of them a text shows.
-func (s *secrets) in(text string) (found []string) {
-	for _, word := range s.words {
-		if strings.Contains(text, word) {
-			found = append(found, word)
-		}
-	}
-	return found
-}
-
-// Whatever a secret is part of and whatever becomes of its event: no log line, metric, list or detail shows it, down to
-// the debug level, and none reaches Postgres. With reveal=1 it shows, and the log tells that somebody looked.
+// Whatever a secret is part of and whatever becomes of its event, down to the debug level and in both formats of the log:
+// no log line, metric, list, detail, command or row in Postgres shows it. With reveal=1 it shows, and the log tells who
+// looked.
 func TestSecretsStayHidden(t *testing.T) {
-	t.Parallel()
+	for _, format := range []string{"json", "text"} {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			secretsStayHidden(t, format)
+		})
+	}
+}
+
+func secretsStayHidden(t *testing.T, format string) {
 	var hidden secrets
 	ok := newReceiver(t, nil)
-	failing := newReceiver(t, script(reply{Status: 500, Body: hidden.next("ANSWER"), Header: map[string]string{"X-Secret": hidden.next("ANSWERHEADER"), "Set-Cookie": hidden.next("COOKIE")}}))
-	redirecting := newReceiver(t, script(reply{Status: 302, Header: map[string]string{"Location": "http://u:" + hidden.next("LOCPW") + "@127.0.0.1:1/?t=" + hidden.next("LOCATION")}}))
-	hanging := newReceiver(t, script(reply{Hang: true}))
-	garbled := newReceiver(t, script(reply{Raw: hidden.next("GARBAGE") + "\r\n\r\n"}))
-	short := newReceiver(t, script(reply{Raw: "HTTP/1.1 500 " + hidden.next("REASON") + "\r\nX-" + hidden.next("NAME") + ": 1\r\nContent-Length: 99\r\n\r\n" + hidden.next("SHORT")}))
-	ca := newAuthority(t)
-	selfSigned := newReceiverOn(t, "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{ca.issue(time.Now().Add(time.Hour), "x.example")}}, nil)
+	where := partners(t, &hidden)
 	db := pgtest.New(t)
-	p := startPostern(t, fmt.Sprintf(`
-log: { level: debug }
-sync: { dsn: %q, schema: %s, interval: 200ms, labels: { service: checkout } }
-query_keys_in_logs: [cid]
-targets: { allow_private: true }
-defaults: { timeout: 500ms, retry: { max_attempts: 2, base_delay: 10ms, max_delay: 20ms } }
-endpoints:
-  - { name: named, url: %q, headers: { set: { X-Api-Key: %s } } }
-`, db.DSN, db.Schema, failing.url("/in?key="+hidden.next("CONFIGQUERY")), hidden.next("CONFIGHEADER")))
-
-	var ids []string
-	for _, base := range []string{
-		ok.addr(), failing.addr(), redirecting.addr(), hanging.addr(), garbled.addr(), short.addr(), freeAddr(t), "no-such-host.invalid",
-	} {
-		ids = append(ids, p.acceptSecrets(&hidden, "http", base))
+	config := secretConfig(&hidden, db, where) + "log: { level: debug, format: " + format + " }\n"
+	moving := func(path string) string {
+		return fmt.Sprintf("  - { name: moving, url: %q, retry: { max_attempts: 1 } }\n", ok.url(path))
 	}
-	ids = append(ids, p.acceptSecrets(&hidden, "https", selfSigned.addr()), p.acceptSecrets(&hidden, "https", ok.addr()))
-	ids = append(ids, p.accept("POST", "/to/named/x?more="+hidden.next("SUFFIX"), hidden.next("BODY"), "X-Secret: "+hidden.next("HEADER")))
+	p := newPostern(t, config+endpointsOf(&hidden, where)+moving("/x"))
+	p.secretFile("spool.key", hex.EncodeToString([]byte(hidden.next("SPOOLKEY")[:32])))
+	p.start()
+
+	p.api("POST", "endpoints/moving/pause", "", nil)
+	ids := []string{p.acceptSecrets(&hidden, "http", ok.addr())}
+	for _, name := range []string{"refusing", "redirecting", "hanging", "garbled", "short", "trailing", "closed", "unknown"} {
+		ids = append(ids, p.acceptSecrets(&hidden, "http", where[name]))
+	}
+	ids = append(ids, p.acceptSecrets(&hidden, "https", where["untrusted"]), p.acceptSecrets(&hidden, "https", ok.addr()))
+	for _, name := range []string{"named/", "judged/", "metadata/", "other-name/", "moving//\""} {
+		ids = append(ids, p.accept("POST", "/to/"+name+hidden.next("SUFFIXPATH")+"?more="+hidden.next("SUFFIX"), hidden.next("BODY"), "X-Secret: "+hidden.next("HEADER")))
+	}
 	p.refuseSecrets(&hidden, ok)
+	// An address that was fine when the event came, and cannot be written any more.
+	p.configure(config + endpointsOf(&hidden, where) + moving(""))
+	p.reload()
+	p.api("POST", "endpoints/moving/resume", "", nil)
 	p.settled(20 * time.Second)
+	p.everyClass()
 
 	p.showNothing(&hidden, ids)
 	if shown := p.log.String(); !strings.Contains(shown, "cid=VISIBLE") {
@@ -75,21 +67,116 @@ endpoints:
 		if len(hidden.in(whole)) < 3 {
 			t.Errorf("reveal=1 shows %v only: %s", hidden.in(whole), whole)
 		}
-		p.eventually(2*time.Second, "the log to tell of a reveal", func() bool { return strings.Contains(p.log.String()[before:], id) })
+		p.eventually(2*time.Second, "the log to tell of a reveal", func() bool {
+			told := p.log.String()[before:]
+			return strings.Contains(told, id) && strings.Contains(told, "revealed") && strings.Contains(told, "127.0.0.1:")
+		})
 	}
 	p.api("POST", "dead-letters/replay", "{}", nil)
 	p.settled(20 * time.Second)
+	p.eventually(20*time.Second, "all rows to reach Postgres", func() bool {
+		return db.Value("SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == fmt.Sprint(len(ids))
+	})
 	p.stop(10 * time.Second)
-	if found := hidden.in(p.log.String()); len(found) > 0 {
-		t.Errorf("the log shows %v", found)
+	rows := db.Dump()
+	for place, text := range map[string]string{"the log": p.log.String(), "Postgres": rows, "the disk": p.disk()} {
+		if found := hidden.in(text); len(found) > 0 {
+			t.Errorf("%s shows %v", place, found)
+		}
 	}
-	dump := db.Dump()
-	if found := hidden.in(dump); len(found) > 0 {
-		t.Errorf("Postgres has %v", found)
-	}
-	for _, want := range append(ids, failing.url("/in"), "http_500", "checkout") {
-		if !strings.Contains(dump, want) {
+	for _, want := range append(ids, "http://"+where["refusing"]+"/in", "http_500", "checkout") {
+		if !strings.Contains(rows, want) {
 			t.Errorf("Postgres has no %s", want)
+		}
+	}
+}
+
+// partners are receivers that answer with secrets, each in its own way, and addresses where there is none.
+func partners(t *testing.T, hidden *secrets) map[string]string {
+	ca := newAuthority(t)
+	certificate := ca.issue(time.Now().Add(time.Hour), strings.ToLower(hidden.next("CERTNAME"))+".example", "*."+strings.ToLower(hidden.next("ALTNAME"))+".example")
+	conf := &tls.Config{Certificates: []tls.Certificate{certificate}}
+	raw := func(text string) *receiver { return newReceiver(t, script(reply{Raw: text})) }
+	return map[string]string{
+		"refusing":    newReceiver(t, script(reply{Status: 500, Body: hidden.next("ANSWER"), Header: map[string]string{"X-Secret": hidden.next("ANSWERHEADER"), "Set-Cookie": hidden.next("COOKIE"), "Retry-After": hidden.next("AFTER")}})).addr(),
+		"redirecting": newReceiver(t, script(reply{Status: 302, Header: map[string]string{"Location": "http://u:" + hidden.next("LOCPW") + "@" + hidden.next("LOCHOST") + ".example/" + hidden.next("LOCPATH") + "?t=" + hidden.next("LOCATION")}})).addr(),
+		"judged":      newReceiver(t, script(reply{Status: 200, Body: "no: " + hidden.next("JUDGED")})).addr(),
+		"hanging":     newReceiver(t, script(reply{Hang: true})).addr(),
+		"garbled":     raw(hidden.next("GARBAGE") + "\r\n\r\n").addr(),
+		"short":       raw("HTTP/1.1 500 " + hidden.next("REASON") + "\r\nX-" + hidden.next("NAME") + ": 1\r\nContent-Length: 99\r\n\r\n" + hidden.next("SHORT")).addr(),
+		"trailing": raw("HTTP/1.1 500 " + hidden.next("REASON") + "\r\nTransfer-Encoding: chunked\r\nTrailer: X-" + hidden.next("TRAILERNAME") +
+			"\r\n\r\n5\r\nhello\r\n0\r\nX-T: " + hidden.next("TRAILER") + "\r\n" + hidden.next("BADTRAILER") + "\r\n\r\n").addr(),
+		"untrusted": newReceiverOn(t, "127.0.0.1:0", conf, nil).addr(),
+		"closed":    freeAddr(t),
+		"unknown":   "no-such-host.invalid",
+		"ca":        ca.file,
+	}
+}
+
+// secretConfig is everything but the endpoints.
+func secretConfig(hidden *secrets, db *pgtest.DB, where map[string]string) string {
+	if dsn, err := url.Parse(db.DSN); err == nil && dsn.User != nil {
+		if password, ok := dsn.User.Password(); ok && len(password) > 7 {
+			hidden.words = append(hidden.words, password)
+		}
+	}
+	return fmt.Sprintf(`
+query_keys_in_logs: [cid]
+targets: { allow_private: true }
+defaults: { timeout: 500ms, retry: { max_attempts: 2, base_delay: 10ms, max_delay: 20ms } }
+sync: { dsn: %q, schema: %s, interval: 100ms, payloads: none, labels: { service: checkout } }
+spool: { encryption_key_files: [spool.key] }
+`, db.DSN, db.Schema)
+}
+
+// endpointsOf are endpoints whose configuration is full of secrets.
+func endpointsOf(hidden *secrets, where map[string]string) string {
+	_, port, _ := strings.Cut(where["untrusted"], ":")
+	return fmt.Sprintf("endpoints:\n"+
+		"  - { name: named, url: %q, headers: { set: { X-Api-Key: %s } }, sign: { scheme: stripe, secrets: [%s] } }\n"+
+		"  - { name: judged, url: %q, success: { body_rejects: \"^no\" }, sign: { scheme: standard, secrets: [%q] } }\n"+
+		"  - { name: metadata, url: %q }\n"+
+		"  - { name: other-name, url: %q, tls: { ca_file: %q } }\n",
+		"http://cu:"+hidden.next("CONFIGPW")+"@"+where["refusing"]+"/in?key="+hidden.next("CONFIGQUERY"), hidden.next("CONFIGHEADER"), hidden.next("SIGNSECRET"),
+		"http://"+where["judged"]+"/?k="+hidden.next("CONFIGQUERY"), whsec([]byte(hidden.next("SIGNKEY"))),
+		"http://169.254.169.254/?k="+hidden.next("CONFIGQUERY"),
+		"https://localhost:"+port+"/?k="+hidden.next("CONFIGQUERY"), where["ca"])
+}
+
+// disk is all that is in the data directory.
+func (p *postern) disk() string {
+	p.t.Helper()
+	var all strings.Builder
+	names, _ := filepath.Glob(filepath.Join(p.dataDir(), "*"))
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		all.Write(data)
+	}
+	if !strings.Contains(all.String(), "moving") {
+		p.t.Errorf("the names of endpoints are not in %v: the spool is elsewhere", names)
+	}
+	return all.String()
+}
+
+// everyClass looks whether every class of failure is among the dead letters.
+func (p *postern) everyClass() {
+	p.t.Helper()
+	var letters struct {
+		DeadLetters []struct {
+			LastError string `json:"last_error"`
+		} `json:"dead_letters"`
+	}
+	p.api("GET", "dead-letters?limit=1000", "", &letters)
+	var seen []string
+	for _, letter := range letters.DeadLetters {
+		seen = append(seen, letter.LastError)
+	}
+	for _, class := range []string{"dns", "connect", "tls", "timeout", "connection", "http_500", "redirect", "body_rule", "blocked_address", "invalid_request"} {
+		if !slices.Contains(seen, class) {
+			p.t.Errorf("no event failed as %s, only as %v", class, seen)
 		}
 	}
 }
