@@ -23,7 +23,8 @@ var fillDay = []string{
 	`INSERT INTO endpoint_latency (instance_id, event_id, attempt, measured_at, endpoint_id, response_ms, status_code, error)
 		SELECT ('0190a6c0-7b2c-7def-8123-00000000000' || g % 4)::uuid, 'evt_0190a6c0-7b2c-7def-8123-' || lpad(g::text, 12, '0'), 1,
 			now() - ($N - g) * interval '24 hours' / $N, e, (CASE WHEN e % 10 = 0 THEN 500 ELSE 50 END * power(random() + 1e-9, -0.6))::integer,
-			CASE WHEN g % 50 = 0 THEN 503 ELSE 200 END, CASE WHEN g % 50 = 0 THEN 'http_503' END
+			CASE WHEN g % 10000 = 0 THEN 401 WHEN g % 50 = 0 THEN 503 ELSE 200 END,
+			CASE WHEN g % 10000 = 0 THEN 'http_401' WHEN g % 50 = 0 THEN 'http_503' END
 		FROM (SELECT g, CASE WHEN random() < 0.5 THEN 1 ELSE 2 + (random() * 49 - 0.5)::integer END AS e FROM generate_series(1, $N) g) s`,
 	`INSERT INTO webhook_queue (instance_id, event_id, created_at, endpoint_id, endpoint_url, endpoint_name, status, attempt_count, max_attempts, version,
 			last_error, last_status_code, last_response_ms, last_attempt_at, dead_at, delivered_at, next_attempt_at)

@@ -25,7 +25,7 @@ func TestDayAnswersItsQuestions(t *testing.T) {
 	}
 	defer conn.Close()
 	d := &database{dsn: db.DSN, schema: db.Schema, conn: conn}
-	l := &lab{sizes: sizes{day: 250_000}}
+	l := &lab{sizes: sizes{day: 210_000}}
 	if err := d.fill(t.Context(), l.sizes.day); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestDayAnswersItsQuestions(t *testing.T) {
 			t.Errorf("%s: any answer is taken", q.name)
 		}
 	}
-	if err := d.holds(t.Context(), l.sizes.day); err == nil || !strings.Contains(err.Error(), "in hours 250000") {
+	if err := d.holds(t.Context(), l.sizes.day); err == nil || !strings.Contains(err.Error(), "in hours 210000") {
 		t.Errorf("not all of them are delivered: %v", err)
 	}
 	if err := d.empty(t.Context()); err != nil {
