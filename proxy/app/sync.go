@@ -20,7 +20,8 @@ func (a *app) buildSync() {
 	}
 	a.syncDSN.Store(&a.cfg.Sync.DSN)
 	a.syncer = syncer.New(syncer.Config{Interval: a.cfg.Sync.Interval}, syncer.Parts{
-		Outbox: a.spool, Events: a.spool, Open: a.openStore, Endpoint: a.syncEndpoint, Payload: a.payload(), Snapshot: a.snapshot, Logger: a.log,
+		Outbox: a.spool, Events: a.spool, Open: a.openStore, Endpoint: a.syncEndpoint, Payload: a.payload(), Snapshot: a.snapshot,
+		Busy: func() bool { return a.spool.Stats().Leased > 0 }, Logger: a.log,
 	})
 }
 

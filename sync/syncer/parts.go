@@ -74,6 +74,8 @@ type Parts struct {
 	Payload func(row spool.OutboxRow) []byte
 	// Snapshot may be nil: then there are neither heartbeats nor health.
 	Snapshot func() Snapshot
+	// Busy tells whether there are deliveries that a backlog must not slow down. Nil: there always are.
+	Busy func() bool
 	// Events may be nil: then what ended in rows that had to be dropped stays in the store as it was.
 	Events Events
 	// Logger is told when the store goes away and comes back. Nil: nothing is logged.

@@ -76,7 +76,10 @@ func (s *Syncer) round(ctx context.Context) time.Duration {
 		return s.failed(err)
 	}
 	s.recovered()
-	if full {
+	switch {
+	case full && s.parts.Busy != nil && !s.parts.Busy():
+		return 0
+	case full:
 		// A backlog is worked off at two thirds of the speed that there is, for the sake of deliveries.
 		return min(time.Since(began)/2, maxRest)
 	}

@@ -102,6 +102,32 @@ func TestABacklogIsWorkedOffWithoutWaiting(t *testing.T) {
 	})
 }
 
+// TestABacklogRestsForDeliveriesAlone: where nothing is being delivered a backlog goes as fast as it can.
+func TestABacklogRestsForDeliveriesAlone(t *testing.T) {
+	for _, busy := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := start(t, func(b *bench) {
+				b.parts.Busy = func() bool { return busy }
+				b.store.fail = func(call string, _ []pgstore.Row) error {
+					if call == "write" {
+						time.Sleep(100 * time.Millisecond)
+					}
+					return nil
+				}
+			})
+			for i := range 1000 {
+				b.outbox.add(fmt.Sprint(i))
+			}
+			pass(2*time.Second + 9*100*time.Millisecond + 50*time.Millisecond)
+			if left := b.outbox.left(); (left > 100) != busy {
+				t.Errorf("busy %v: %d rows are left", busy, left)
+			}
+			pass(time.Second)
+			b.end()
+		})
+	}
+}
+
 // TestBigBodiesDoNotWait: a batch that big bodies cut short is followed by the next one, not by an interval.
 func TestBigBodiesDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
