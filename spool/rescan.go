@@ -26,7 +26,7 @@ func (r *rescan) Errorf(string, ...any) {
 		return
 	}
 	if fault := r.check(); fault != nil {
-		panic(fmt.Sprintf("met after a commit that failed: %v", fault))
+		panic(fmt.Sprintf("met after a commit that failed: %v", fault)) // shows: the number of a page and what is wrong with it
 	}
 }
 

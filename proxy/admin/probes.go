@@ -46,7 +46,7 @@ func writeReady(w http.ResponseWriter, ready func() []string) {
 	}
 	text, err := json.Marshal(state)
 	if err != nil { // strings and a bool can always be encoded
-		panic(err) // shows: the fault of a type, not of a value
+		panic(err)
 	}
 	writeText(w, "application/json", status, append(text, '\n'))
 }

@@ -288,7 +288,7 @@ func (a *app) reloadKeys(next *configs.Config) {
 	defer cancel()
 	if err := a.spool.SetKeys(limit, next.Spool.EncryptionKeys); err != nil {
 		next.Spool.EncryptionKeys, next.Spool.EncryptionKeyFiles = a.cfg.Spool.EncryptionKeys, a.cfg.Spool.EncryptionKeyFiles
-		a.log.Error("the spool's new keys could not be put in force: reload again once the disk can be written", "error", err.Error())
+		a.log.Error("the spool's new keys could not be put in force: reload again once the disk can be written", "error", err)
 	}
 }
 

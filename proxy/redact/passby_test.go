@@ -12,7 +12,7 @@ import (
 // typed are packages that talk to the person who typed the command or runs a benchmark: they show people's own words
 // back to them. What they print to standard error passes through redact at one place, proxy/cli's finish.
 var typed = []string{"postern/proxy/cli", "postern/proxy/client", "postern/proxy/demo", "postern/proxy/bench", "postern/proxy/fleet",
-	"postern/configs", "postern/examples/", "postern/sync/pgtest", "postern/spool/spooltest", "postern/proxy/redact"}
+	"postern/configs", "postern/examples/", "postern/proxy/stage", "postern/sync/pgtest", "postern/spool/spooltest", "postern/proxy/redact"}
 
 // No text that may hold a secret reaches the log, an error, a problem document, a metric or a row of Postgres but
 // through this package.

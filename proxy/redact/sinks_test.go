@@ -89,10 +89,10 @@ func (f *flow) checkCall(x *ast.CallExpr) {
 	f.checkParams(x, fn)
 }
 
-// checkArg looks at one argument. Errors may be given to the log whole, since redact.Attr cleans them, and to other
-// errors, which are cleaned together.
+// checkArg looks at one argument. Errors may be given to the log whole, since redact.Attr cleans them, to other errors,
+// which are cleaned together, and to panics: errors that hold a secret are not to be made in the first place.
 func (f *flow) checkArg(arg ast.Expr, by door) {
-	if isError(f.typeOf(arg)) && (by.name == "the log" || by.name == "an error") {
+	if isError(f.typeOf(arg)) && (by.name == "the log" || by.name == "an error" || by.name == "a panic") {
 		return
 	}
 	f.show(arg, f.expr(arg), by)

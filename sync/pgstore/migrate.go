@@ -32,7 +32,7 @@ var migrations = mustLoad(migrationFiles)
 func mustLoad(files embed.FS) []migration {
 	paths, err := fs.Glob(files, "migrations/*.up.sql")
 	if err != nil {
-		panic(err) // shows: the name of a file that is built in
+		panic(err)
 	}
 	var list []migration
 	for i, path := range paths {
