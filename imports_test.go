@@ -41,6 +41,7 @@ var mayImport = map[string][]string{
 	"postern/proxy/problem":  {},
 	"postern/proxy/guard":    {"postern/proxy/problem"},
 	"postern/proxy/findings": {},
+	"postern/proxy/server":   {"postern/proxy/problem", "postern/proxy/redact"},
 	"postern/proxy/signing":  {},
 
 	// The parts: none imports another; only app joins them.
@@ -59,7 +60,7 @@ var mayImport = map[string][]string{
 		"postern/configs", "postern/spool", "postern/limiter/...", "postern/proxy/ingest", "postern/proxy/scheduler",
 		"postern/proxy/delivery", "postern/proxy/egress", "postern/proxy/admin", "postern/proxy/telemetry",
 		"postern/sync/syncer", "postern/sync/pgstore",
-		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem", "postern/proxy/signing", "postern/proxy/redact",
+		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem", "postern/proxy/signing", "postern/proxy/redact", "postern/proxy/server",
 	},
 	"postern/proxy/cli": {
 		"postern/configs", "postern/spool", "postern/proxy/app", "postern/proxy/client", "postern/proxy/cli/...",

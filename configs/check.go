@@ -29,6 +29,8 @@ func (c *Config) check(r *reader) {
 func (c *Config) checkListeners(r *reader) {
 	c.Listen.readToken(r, "listen", "token_file")
 	c.Admin.readToken(r, "admin.listen", "admin.token_file")
+	c.Listen.checkSocketMode(r, "listen", "socket_mode")
+	c.Admin.checkSocketMode(r, "admin.listen", "admin.socket_mode")
 	listeners := []struct {
 		key string
 		Listener
@@ -39,6 +41,13 @@ func (c *Config) checkListeners(r *reader) {
 				"%s and %s are the same address; choose another port for one of them", a.key, b.key)
 		}
 	}
+}
+
+// checkSocketMode refuses a mode that would protect nothing.
+func (l *Listener) checkSocketMode(r *reader, listenKey, modeKey string) {
+	network, _ := l.Split()
+	r.require(network == "unix" || !r.has(modeKey) || l.SocketMode == DefaultSocketMode, []string{modeKey, listenKey},
+		"%s is not a Unix socket and has no mode; remove %s, or write %s: unix:/run/postern.sock", quote(l.Address), modeKey, listenKey)
 }
 
 // readToken demands a token where strangers can reach the listener, and reads it.

@@ -17,8 +17,9 @@ const (
 // Defaults returns the configuration that an empty file has, without what the environment adds (sync.dsn).
 func Defaults() *Config {
 	return &Config{
-		Listen:        Listener{Address: "127.0.0.1:8089"},
-		Admin:         Listener{Address: "127.0.0.1:8090"},
+		Listen:        Listener{Address: "127.0.0.1:8089", SocketMode: DefaultSocketMode, MaxConnections: 1024},
+		Admin:         Listener{Address: "127.0.0.1:8090", SocketMode: DefaultSocketMode, MaxConnections: 256},
+		Probes:        Listener{MaxConnections: 64},
 		ShutdownGrace: 25 * time.Second, // below the 30 s after which Kubernetes kills
 		Log:           Log{Level: slog.LevelInfo, Format: "json"},
 		Concurrency:   256,

@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"io/fs"
 	"strings"
 	"time"
 )
@@ -13,11 +14,13 @@ func (c *Config) fields() section {
 			doc: "Where the application hands over its requests: host:port, or unix:PATH."},
 		{name: "token_file", restart: true, kind: plain(&c.Listen.TokenFile, filePathOrEmpty),
 			doc: "File with the token that the header Postern-Token must carry. Needed where listen is not loopback. The file is read again when it changes."},
+		c.Listen.socketMode(), c.Listen.maxConnections(),
 		{name: "admin", kind: c.adminFields(),
 			doc: "The listener with the API, the dashboard, the probes and the metrics."},
 		{name: "probes", kind: section{
 			{name: "listen", restart: true, kind: plain(&c.Probes.Address, parseListenOrEmpty),
 				doc: "A third listener with /healthz, /readyz and /metrics alone, such as :9464; empty for none."},
+			c.Probes.maxConnections(),
 		}, doc: "A listener for a kubelet or a Prometheus that comes by the pod's address."},
 		{name: "shutdown_delay", kind: duration(&c.ShutdownDelay, 0),
 			doc: "How long ingest stays open after SIGTERM, for the application's last requests."},
@@ -57,9 +60,21 @@ func (c *Config) adminFields() section {
 			doc: "host:port, or unix:PATH."},
 		{name: "token_file", restart: true, kind: plain(&c.Admin.TokenFile, filePathOrEmpty),
 			doc: "File with the token that Authorization: Bearer must carry. Needed where listen is not loopback. The file is read again when it changes."},
+		c.Admin.socketMode(), c.Admin.maxConnections(),
 		{name: "pprof", kind: boolean(&c.Pprof),
 			doc: "Whether profiles of the running program are at /debug/pprof/, for go tool pprof."},
 	}
+}
+
+func (l *Listener) socketMode() field {
+	show := func(mode fs.FileMode) any { return fmt.Sprintf("%04o", mode) }
+	return field{name: "socket_mode", restart: true, kind: scalar[fs.FileMode]{&l.SocketMode, parseSocketMode, show},
+		doc: `Mode of the file where listen is a Unix socket: "0600" lets this user connect, "0660" the file's group too.`}
+}
+
+func (l *Listener) maxConnections() field {
+	return field{name: "max_connections", restart: true, kind: integer(&l.MaxConnections, 1, maxConcurrency),
+		doc: "Connections that may be open at once. Beyond it the one that has been idle for longest is closed; where none is idle, 503."}
 }
 
 func (c *Config) spoolFields() section {

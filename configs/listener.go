@@ -3,6 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"strconv"
@@ -17,6 +18,10 @@ type Listener struct {
 	// token can be changed without a gap; Token is the first of them. It is a secret.
 	TokenFile string
 	Token     []byte
+	// SocketMode is the mode of a Unix socket's file.
+	SocketMode fs.FileMode
+	// MaxConnections bounds the connections that are open at once.
+	MaxConnections int
 }
 
 // Split returns what net.Listen needs.
@@ -89,6 +94,23 @@ func plainHost(host string) string {
 		return ""
 	}
 	return ip.Unmap().String()
+}
+
+// DefaultSocketMode lets the user that Postern runs as connect to a Unix socket, and nobody else.
+const DefaultSocketMode fs.FileMode = 0o600
+
+// parseSocketMode reads a mode as chmod takes it. Execute bits mean nothing for a socket.
+func parseSocketMode(text string) (fs.FileMode, error) {
+	mode, err := strconv.ParseUint(text, 8, 16)
+	switch {
+	case err != nil || len(text) < 3 || len(text) > 4:
+		return 0, fmt.Errorf("%s is not a file mode; write it as chmod takes it, such as \"0660\"", quote(text))
+	case mode&^0o666 != 0:
+		return 0, fmt.Errorf("%s has more than read and write in it; write a mode such as \"0600\" (this user), \"0660\" (the group too) or \"0666\" (everybody on this machine)", quote(text))
+	case mode&0o600 != 0o600:
+		return 0, fmt.Errorf("%s keeps out the user that Postern runs as; write a mode such as \"0600\" or \"0660\"", quote(text))
+	}
+	return fs.FileMode(mode), nil
 }
 
 const listenForms = "write host:port such as 127.0.0.1:8089, or unix:/run/postern.sock"

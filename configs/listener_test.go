@@ -1,6 +1,9 @@
 package configs
 
-import "testing"
+import (
+	"io/fs"
+	"testing"
+)
 
 func TestLoopback(t *testing.T) {
 	for address, want := range map[string]bool{
@@ -63,5 +66,21 @@ func TestSplit(t *testing.T) {
 	}
 	if network, address := (Listener{Address: ":80"}).Split(); network != "tcp" || address != ":80" {
 		t.Errorf("%s %s", network, address)
+	}
+}
+
+func TestSocketModeAndConnections(t *testing.T) {
+	for text, want := range map[string]fs.FileMode{"0660": 0o660, "\"0660\"": 0o660, "660": 0o660, "\"0600\"": 0o600, "0666": 0o666} {
+		c, err := loadText(t, "listen: unix:/run/p.sock\nsocket_mode: "+text+"\nmax_connections: 7\nadmin: { max_connections: 8 }\nprobes: { max_connections: 9 }\n", nil)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if c.Listen.SocketMode != want || c.Admin.SocketMode != DefaultSocketMode {
+			t.Errorf("%s: %o, admin %o", text, c.Listen.SocketMode, c.Admin.SocketMode)
+		}
+		if c.Listen.MaxConnections != 7 || c.Admin.MaxConnections != 8 || c.Probes.MaxConnections != 9 {
+			t.Errorf("%+v %+v %+v", c.Listen, c.Admin, c.Probes)
+		}
 	}
 }

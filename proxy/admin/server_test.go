@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"postern/proxy/admin"
+	"postern/proxy/server"
 )
 
 // syncBuffer is a log that several goroutines write.
@@ -42,11 +42,11 @@ func listen(t *testing.T, handler http.Handler) (addr string, log *syncBuffer) {
 		t.Fatal(err)
 	}
 	log = new(syncBuffer)
-	server := admin.NewServer(handler, slog.New(slog.NewTextHandler(log, nil)))
+	srv := server.New(server.Config{Name: "admin", Handler: handler, Logger: slog.New(slog.NewTextHandler(log, nil)), Limits: server.Admin})
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ln) }()
+	go func() { ended <- srv.Serve(ln) }()
 	t.Cleanup(func() {
-		server.Close()
+		srv.Close()
 		<-ended
 	})
 	return ln.Addr().String(), log

@@ -16,6 +16,7 @@ import (
 	"postern/proxy/guard"
 	"postern/proxy/ingest"
 	"postern/proxy/scheduler"
+	"postern/proxy/server"
 	"postern/proxy/telemetry"
 	"postern/spool"
 )
@@ -30,7 +31,10 @@ func (a *app) buildIngest() {
 		ingest.Parts{
 			Guard: a.guard(a.cfg.Listen, 0, "Postern-Token"), Book: a.book, Spool: a.spool, Waiters: a.waiters, Observer: a.metrics,
 		})
-	a.servers = append(a.servers, ingest.NewServer(a.ingest, a.log))
+	a.servers = append(a.servers, server.New(server.Config{
+		Name: "ingest", Handler: a.ingest, Logger: a.log, Limits: server.Ingest, MaxConnections: a.cfg.Listen.MaxConnections,
+		Refused: func() { a.metrics.Rejected(tooManyConnections) },
+	}))
 }
 
 func (a *app) buildAdmin() {
@@ -45,9 +49,19 @@ func (a *app) buildAdmin() {
 		Refused: refused, Keys: a.spool, Profiles: a.profiled.Load, InstanceID: a.spool.InstanceID(), Version: a.options.Version,
 	})
 	anybody := guard.New(guard.Config{AnyHost: true})
-	a.servers = append(a.servers, admin.NewServer(a.admin, a.log),
-		admin.NewServer(admin.NewProbes(anybody, a.notReady, a.metrics), a.log))
+	probes := []string{"/healthz", "/readyz"}
+	a.servers = append(a.servers,
+		server.New(server.Config{
+			Name: "admin", Handler: a.admin, Logger: a.log, Limits: server.Admin, MaxConnections: a.cfg.Admin.MaxConnections, Always: probes,
+		}),
+		server.New(server.Config{
+			Name: "probes", Handler: admin.NewProbes(anybody, a.notReady, a.metrics), Logger: a.log, Limits: server.Admin,
+			MaxConnections: a.cfg.Probes.MaxConnections, Always: probes,
+		}))
 }
+
+// tooManyConnections is the reason that is counted for what ingest's server refuses before ingest sees it.
+const tooManyConnections = "too_many_connections"
 
 func (a *app) listenAddr(i int) string { return addressOf(a.listeners[i]) }
 

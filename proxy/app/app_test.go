@@ -141,6 +141,19 @@ func TestPortInUseSaysWhichAndWhatToDo(t *testing.T) {
 	}
 }
 
+func TestASocketThatCannotBeOpenedSaysWhy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := listen("admin", "admin.listen", configs.Listener{Address: "unix:" + path})
+	for _, want := range []string{path, "no socket", "`admin.listen`"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
 func TestStaleSocketIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	l := configs.Listener{Address: "unix:" + path}

@@ -17,6 +17,7 @@ import (
 	"postern/proxy/delivery"
 	"postern/proxy/ingest"
 	"postern/proxy/scheduler"
+	"postern/proxy/server"
 	"postern/proxy/telemetry"
 	"postern/spool"
 	"postern/sync/syncer"
@@ -42,7 +43,7 @@ type app struct {
 	admin     *admin.Handler
 
 	listeners [3]net.Listener // ingest, admin, probes
-	servers   []*http.Server
+	servers   []*server.Server
 	fatal     chan error // a server that ended by itself
 	stopping  atomic.Bool
 	profiled  atomic.Bool // admin.pprof in force
@@ -60,7 +61,7 @@ func (a *app) build(cfg *configs.Config) (err error) {
 		return err
 	}
 	a.metrics = telemetry.New(telemetry.Config{
-		Version: a.options.Version, Source: telemetry.SourceFunc(a.gauges), RejectReasons: ingest.Reasons(),
+		Version: a.options.Version, Source: telemetry.SourceFunc(a.gauges), RejectReasons: append(ingest.Reasons(), tooManyConnections),
 	})
 	a.metrics.Configured(endpointNames(cfg)...)
 	a.scheduler = scheduler.New(scheduler.Config{

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -56,9 +57,9 @@ func TestUnixSockets(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	in, admin := filepath.Join(dir, "in.sock"), filepath.Join(dir, "admin.sock")
 	p := newPostern(t, "")
-	p.writeConfig(fmt.Sprintf("listen: unix:%s\nadmin: { listen: \"unix:%s\" }\n", in, admin) + fast)
 	ingest, api := overSocket(t, in), overSocket(t, admin)
-	for range 2 {
+	for _, mode := range []os.FileMode{0o600, 0o660} {
+		p.writeConfig(fmt.Sprintf("listen: unix:%s\nsocket_mode: %04o\nadmin: { listen: \"unix:%s\", socket_mode: \"%04o\" }\n", in, mode, admin, mode) + fast)
 		p.launch()
 		p.eventually(10*time.Second, "the sockets to answer", func() bool {
 			resp, err := api.Get("http://any.example/readyz")
@@ -71,9 +72,10 @@ func TestUnixSockets(t *testing.T) {
 		if code := call(t, ingest, "POST", "http://any.example/", "Postern-Url: "+r.url("/x")); code != 202 {
 			t.Errorf("ingest over a socket: status %d", code)
 		}
-		info, err := os.Stat(in)
-		if err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("the socket: %v, %v", info, err)
+		for _, socket := range []string{in, admin} {
+			if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != mode {
+				t.Errorf("the socket: %v, %v, want mode %o", info, err, mode)
+			}
 		}
 		if _, stderr, code := p.run("healthcheck", "--admin", "unix:"+admin); code != 0 {
 			t.Errorf("healthcheck over a socket: exit code %d: %s", code, stderr)
@@ -82,6 +84,64 @@ func TestUnixSockets(t *testing.T) {
 			t.Errorf("send over a socket: exit code %d: %s%s", code, stdout, stderr)
 		}
 		p.kill()
+	}
+	p.launch()
+	p.eventually(10*time.Second, "the socket to be replaced", func() bool { _, err := api.Get("http://any.example/healthz"); return err == nil })
+	if code := p.stop(10 * time.Second); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind after a stop: %v, %v", left, err)
+	}
+}
+
+// Beyond max_connections a request gets 503 and is counted; the probes are answered all the same. What has been
+// begun is served.
+func TestMaxConnections(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, nil)
+	p := newPostern(t, "")
+	p.writeConfig(fmt.Sprintf("listen: %s\nmax_connections: 4\nadmin: { listen: %s, max_connections: 4 }\n",
+		strings.TrimPrefix(p.ingest, "http://"), strings.TrimPrefix(p.admin, "http://")) + fast)
+	p.start()
+	half := "POST /" + r.url("/slow") + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n"
+	hold := func(url, begin string) []net.Conn {
+		var held []net.Conn
+		for range 8 {
+			c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			io.WriteString(c, begin)
+			held = append(held, c)
+		}
+		return held
+	}
+	held := hold(p.ingest, half)
+	p.eventually(5*time.Second, "a request to be refused", func() bool {
+		a := p.send("POST", "/"+r.url("/x"), "x")
+		return a.Status == 503 && a.Header.Get("Retry-After") == "1"
+	})
+	if n := p.metric("postern_rejected_total", `reason="too_many_connections"`); n == 0 {
+		t.Error("the refusal is not counted")
+	}
+	hold(p.admin, "GET / HTTP/1.1\r\nX: ")
+	for _, path := range []string{"/healthz", "/readyz"} {
+		if code := call(t, client, "GET", p.admin+path); code != 200 {
+			t.Errorf("%s: %d", path, code)
+		}
+	}
+	if _, err := io.WriteString(held[0], strings.Repeat("x", 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(held[0]), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 202 || len(r.wait(1, 5*time.Second)[0].Body) != 1<<20 {
+		t.Errorf("an upload that was held up: %d", resp.StatusCode)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"postern/proxy/ingest"
+	"postern/proxy/server"
 	"postern/proxy/target"
 	"postern/spool"
 )
@@ -247,24 +248,24 @@ func TestWaitOutlivesTheReadDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoor(t, "127.0.0.1:18089", nil)
 		d.waiters.arrived = make(chan string, 1)
-		server := ingest.NewServer(d.handler, slog.New(slog.DiscardHandler))
+		srv := server.New(server.Config{Name: "ingest", Handler: d.handler, Logger: slog.New(slog.DiscardHandler), Limits: server.Ingest})
 		client, ours := net.Pipe()
 		listener := oneConn{make(chan net.Conn, 1), make(chan struct{})}
 		listener.conn <- ours
-		go func() { _ = server.Serve(listener) }()
+		go func() { _ = srv.Serve(listener) }()
 		go func() {
 			id := <-d.waiters.arrived
 			time.Sleep(50 * time.Second)
 			d.waiters.answer(id, ingest.Answer{Delivered: true, Status: 204})
 		}()
 		mustWrite(t, client, wire("localhost", "POST /https://x.example/ HTTP/1.1\nHost: HOST\nPrefer: wait=60\nContent-Length: 2\n\na"))
-		time.Sleep(server.ReadTimeout - 5*time.Second)
+		time.Sleep(server.Ingest.Read - 5*time.Second)
 		mustWrite(t, client, "b")
 		if got := readReply(t, client, "POST"); got.status != 204 {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 		_ = client.Close()
-		_ = server.Close()
+		_ = srv.Close()
 	})
 }
 

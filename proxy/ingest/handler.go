@@ -5,7 +5,7 @@
 // to do, and none repeats a query, user info, a header's value or a body. It writes no log line per request.
 //
 // It leaves out what a target may be (Book knows the policy), sending (the spool hands events on) and the transport
-// to the application, but for NewServer's settings. The Handler must be a server's Handler as it is: http.ServeMux
+// to the application (package server). The Handler must be a server's Handler as it is: http.ServeMux
 // cleans paths and redirects, which would change or lose the target.
 package ingest
 

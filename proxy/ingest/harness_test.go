@@ -16,6 +16,7 @@ import (
 
 	"postern/proxy/guard"
 	"postern/proxy/ingest"
+	"postern/proxy/server"
 	"postern/proxy/target"
 	"postern/spool"
 )
@@ -185,11 +186,11 @@ func openWith(t *testing.T, guardConfig *guard.Config) *door {
 		t.Fatal(err)
 	}
 	d := newDoor(t, listener.Addr().String(), guardConfig)
-	server := ingest.NewServer(d.handler, slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	srv := server.New(server.Config{Name: "ingest", Handler: d.handler, Logger: slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Limits: server.Ingest})
 	ended := make(chan error)
-	go func() { ended <- server.Serve(listener) }()
+	go func() { ended <- srv.Serve(listener) }()
 	t.Cleanup(func() {
-		_ = server.Close()
+		_ = srv.Close()
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			t.Errorf("the server ended with %v", err)
 		}

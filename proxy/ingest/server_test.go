@@ -10,35 +10,8 @@ import (
 	"testing"
 
 	"postern/proxy/ingest"
+	"postern/proxy/server"
 )
-
-func TestServerSettings(t *testing.T) {
-	s := ingest.NewServer(http.NotFoundHandler(), slog.New(slog.DiscardHandler))
-	if s.ReadHeaderTimeout <= 0 || s.ReadTimeout <= 0 || s.IdleTimeout <= 0 || s.WriteTimeout <= s.ReadTimeout || s.MaxHeaderBytes <= 0 {
-		t.Errorf("a time or size is missing: %+v", s)
-	}
-	if !s.DisableGeneralOptionsHandler || s.Protocols.HTTP2() || s.Protocols.UnencryptedHTTP2() || !s.Protocols.HTTP1() {
-		t.Errorf("protocols: %v", s.Protocols)
-	}
-}
-
-func TestServerLogHasNothingOfARequest(t *testing.T) {
-	var out lockedLog
-	s := ingest.NewServer(http.NotFoundHandler(), slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	s.ErrorLog.Print("http: panic serving 127.0.0.1:1: SECRET1\ngoroutine 7 [running]:\nplace.go:12")
-	s.ErrorLog.Print("http: invalid Content-Length of \"SECRET2\"")
-	s.ErrorLog.Print("http: URL query contains semicolon SECRET3")
-	s.ErrorLog.Print("http: Accept error: too many open files; retrying in 5ms")
-	text := out.String()
-	if strings.Contains(text, "SECRET") {
-		t.Errorf("a secret shows: %s", text)
-	}
-	for _, want := range []string{"place.go:12", "too many open files"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%s is missing: %s", want, text)
-		}
-	}
-}
 
 // panicBook stands for a fault of ours: the connection ends, the others and the secrets are safe.
 type panicBook struct{ fakeBook }
@@ -52,9 +25,9 @@ func TestPanic(t *testing.T) {
 	}
 	d := newDoor(t, listener.Addr().String(), nil)
 	d.handler = ingest.New(ingest.Config{}, ingest.Parts{Book: panicBook{fakeBook{}}, Spool: d.spool})
-	server := ingest.NewServer(d.handler, slog.New(slog.NewTextHandler(d.log, nil)))
+	srv := server.New(server.Config{Name: "ingest", Handler: d.handler, Logger: slog.New(slog.NewTextHandler(d.log, nil)), Limits: server.Ingest})
 	ended := make(chan error)
-	go func() { ended <- server.Serve(listener) }()
+	go func() { ended <- srv.Serve(listener) }()
 	conn := d.dial()
 	mustWrite(t, conn, wire(d.addr, "GET /to/x HTTP/1.1\nHost: HOST"))
 	if got, _ := io.ReadAll(conn); len(got) != 0 {
@@ -62,7 +35,7 @@ func TestPanic(t *testing.T) {
 	}
 	_ = conn.Close()
 	d.accepted("GET /https://x.example/ HTTP/1.1\nHost: HOST")
-	_ = server.Close()
+	_ = srv.Close()
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 		t.Error(err)
 	}
