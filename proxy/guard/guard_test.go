@@ -3,6 +3,8 @@ package guard_test
 import (
 	"bufio"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -132,4 +134,45 @@ func TestFormsOfTheRequest(t *testing.T) {
 	if got := status(g, request(t, "GET //evil.example/ HTTP/1.1", "Host: evil.example")); got != 403 {
 		t.Errorf("two slashes are still the origin form: %d", got)
 	}
+}
+
+// TestHostsOfOthers: names that lead here by way of somebody else's DNS, and spellings that some reader might take for ours.
+func TestHostsOfOthers(t *testing.T) {
+	g := guard.New(guard.Config{Listen: []string{"127.0.0.1:8089"}})
+	for _, host := range []string{
+		"127.0.0.1.nip.io", "localtest.me", "rebind.evil.example:8089", "localhost.localdomain", "localhost..", "127.0.0.1..", "127.1", "2130706433", "0x7f.1",
+		"0177.0.0.1", "127.0.0.01", "::1", "[::1]x", "[::1]:80:80", "[::1%25lo]", "[::1%lo]", "[::1.evil.example]", "a@localhost", "a:b@localhost:8089",
+		"localhost@evil.example", "localhost/", "localhost\\@evil.example", "localhost:80#", "localhost:80?", "localhost,evil.example", "localhost evil.example",
+		"localhost\tevil", "%6cocalhost", "ⓛocalhost", "127。0。0。1", "１２７.0.0.1", "[::ffff:127.0.0.2]", "[fe80::1]", "0", "[::]",
+	} {
+		r := &http.Request{Method: "GET", Host: host, RequestURI: "/", Header: http.Header{}}
+		if got := status(g, r); got != 403 {
+			t.Errorf("Host %q: %d", host, got)
+		}
+		if got := status(g, &http.Request{Method: "POST", Host: "localhost", RequestURI: "/", Header: http.Header{"Origin": {"http://" + host}}}); got != 403 {
+			t.Errorf("Origin of %q: %d", host, got)
+		}
+	}
+}
+
+// FuzzHost: what passes is localhost or its address, however it is written.
+func FuzzHost(f *testing.F) {
+	for _, seed := range []string{"localhost:8089", "LOCALHOST.", "[::1]:1", "[::ffff:7f00:1]", "127.0.0.1:", "a@localhost", "[::1]x", "localhost:80:80", ":80", "[]"} {
+		f.Add(seed)
+	}
+	g := guard.New(guard.Config{Listen: []string{"127.0.0.1:8089"}})
+	f.Fuzz(func(t *testing.T, host string) {
+		if host == "" || status(g, &http.Request{Method: "GET", Host: host, RequestURI: "/", Header: http.Header{}}) != 0 {
+			return
+		}
+		u, err := url.Parse("http://" + host + "/")
+		if err != nil || u.User != nil || u.Path != "/" {
+			t.Fatalf("%q passes and is no host: %v, %v", host, u, err)
+		}
+		name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+		addr, err := netip.ParseAddr(name)
+		if name != "localhost" && (err != nil || !addr.Unmap().IsLoopback()) {
+			t.Errorf("%q passes", host)
+		}
+	})
 }
