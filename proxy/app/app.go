@@ -54,6 +54,7 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	silenceLibraries()
+	defer keepHeadroom()()
 	lines := newLogWriter(o.Stderr)
 	defer lines.close()
 	level := new(slog.LevelVar)
