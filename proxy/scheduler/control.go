@@ -238,7 +238,7 @@ func (s *Scheduler) Stop(ctx context.Context) {
 		s.box.post(func() { s.graceOver = true })
 	}
 	<-s.done
-	s.running.Wait()
+	s.crew.all.Wait()
 	s.cut(errStopped)
 }
 

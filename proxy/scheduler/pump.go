@@ -185,10 +185,11 @@ func (s *Scheduler) start(l *line, lease *spool.Lease, permit limiter.Permit, fr
 			})
 		}
 	}
-	s.running.Go(func() {
+	s.crew.run(func(w worker) {
 		outcome := s.cfg.Sender.Send(s.sending, attempt)
 		s.box.post(func() {
 			s.count(l, lease, fresh, tried, -1)
+			s.crew.rest(w, s.inFlight)
 			s.ended(l, lease, permit, outcome)
 		})
 	})

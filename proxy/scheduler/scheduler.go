@@ -42,7 +42,7 @@ type Scheduler struct {
 	// sending is the context of all attempts; cut ends it.
 	sending context.Context
 	cut     context.CancelCauseFunc
-	running sync.WaitGroup
+	crew    crew
 
 	// Counts for status pages; the scheduler's goroutine writes, anybody reads.
 	inFlightPending, inFlightFailed atomic.Int64
@@ -78,6 +78,7 @@ func (s *Scheduler) Attach(store Store) { s.cfg.Store = store }
 // Run decides until Stop has been called and everything in flight has ended. It is called once.
 func (s *Scheduler) Run() {
 	defer close(s.done)
+	defer func() { s.crew.dismiss(0) }()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var messages []func()
