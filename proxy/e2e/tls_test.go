@@ -63,6 +63,17 @@ func (a *authority) issue(until time.Time, names ...string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: a.key}
 }
 
+// pems is a client's certificate and key.
+func (a *authority) pems(name string) (cert, key []byte) {
+	a.t.Helper()
+	der, err := x509.MarshalECPrivateKey(a.key)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	issued := a.issue(time.Now().Add(time.Hour), name)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issued.Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
+}
+
 // named is the configuration of one endpoint that trusts this authority.
 func (a *authority) named(name, url string) string {
 	return fmt.Sprintf("endpoints:\n  - { name: %s, url: %q, tls: { ca_file: %q } }\n", name, url, a.file)
@@ -209,15 +220,9 @@ func TestClientCertificate(t *testing.T) {
 	}, nil)
 	_, port, _ := strings.Cut(r.addr(), ":")
 	certFile, keyFile := filepath.Join(t.TempDir(), "client.pem"), filepath.Join(t.TempDir(), "client.key")
-	client := ca.issue(time.Now().Add(time.Hour), "client")
-	key, err := x509.MarshalECPrivateKey(ca.key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, block := range map[string]*pem.Block{
-		certFile: {Type: "CERTIFICATE", Bytes: client.Certificate[0]}, keyFile: {Type: "EC PRIVATE KEY", Bytes: key},
-	} {
-		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+	cert, key := ca.pems("client")
+	for file, text := range map[string][]byte{certFile: cert, keyFile: key} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,18 +59,6 @@ func TestEveryDialledAddressIsJudged(t *testing.T) {
 	}
 }
 
-func TestAdHocReachesNothingLocal(t *testing.T) {
-	port := portOf(canary(t, "127.0.0.1:0"))
-	c := newClient(t, egress.Options{Resolver: zone("sly.example", "127.0.0.1", "zero.example", "0.0.0.0").resolver()})
-	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "127.1", "2130706433", "0", "sly.example", "zero.example"} {
-		for _, scheme := range []string{"http://", "https://"} {
-			if _, err := get(t, c, scheme+host+":"+port+"/"); !errors.Is(err, egress.ErrBlocked) || classOf(err) != retry.BlockedAddress {
-				t.Errorf("%s%s: %v, want ErrBlocked", scheme, host, err)
-			}
-		}
-	}
-}
-
 func TestAllowedHostMayBeLocal(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(ok))
 	defer srv.Close()
@@ -263,19 +251,6 @@ func TestSockets(t *testing.T) {
 	wg.Wait()
 	if most.Load() > concurrency || total.Load() > concurrency {
 		t.Errorf("%d sockets at once and %d in all, for a concurrency of %d", most.Load(), total.Load(), concurrency)
-	}
-}
-
-func TestEnvironmentProxiesAreIgnored(t *testing.T) {
-	bait := "http://" + canary(t, "127.0.0.1:0")
-	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
-		t.Setenv(name, bait)
-	}
-	srv := httptest.NewServer(http.HandlerFunc(ok))
-	defer srv.Close()
-	c := newClient(t, egress.Options{Policy: private, Resolver: zone("in.example", "127.0.0.1").resolver()})
-	if _, err := get(t, c, "http://in.example:"+portOf(srv.Listener.Addr().String())+"/"); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -50,8 +50,10 @@ func TestMain(m *testing.M) {
 
 // names is a resolver's zone that can be changed while it is in use.
 type names struct {
-	mu    sync.Mutex // guards addrs
+	mu    sync.Mutex // guards what follows
 	addrs map[string][]string
+	turns map[string][]string
+	asked map[string]int
 }
 
 func (n *names) set(name string, addrs ...string) {
@@ -60,13 +62,26 @@ func (n *names) set(name string, addrs ...string) {
 	n.addrs[name] = addrs
 }
 
-func (n *names) lookup(name string) []string {
+// turn has a name lead elsewhere with each question of one type, in turns.
+func (n *names) turn(name string, addrs ...string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.addrs[strings.TrimSuffix(name, ".")]
+	n.turns[name] = addrs
 }
 
-// resolver answers A questions from the zone; unknown names do not exist.
+func (n *names) lookup(question dnsmessage.Question) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	name := strings.TrimSuffix(question.Name.String(), ".")
+	if turns := n.turns[name]; len(turns) > 0 {
+		key := name + question.Type.String()
+		n.asked[key]++
+		return turns[(n.asked[key]-1)%len(turns):][:1]
+	}
+	return n.addrs[name]
+}
+
+// resolver answers from the zone, A with IPv4 addresses and AAAA with IPv6 ones; unknown names do not exist.
 func (n *names) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		here, there := net.Pipe()
@@ -98,16 +113,18 @@ func (n *names) answer(query []byte) []byte {
 	}
 	question := m.Questions[0]
 	m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
-	addrs := n.lookup(question.Name.String())
+	addrs := n.lookup(question)
 	if addrs == nil {
 		m.RCode = dnsmessage.RCodeNameError
 	}
 	for _, addr := range addrs {
-		if question.Type == dnsmessage.TypeA {
-			m.Answers = append(m.Answers, dnsmessage.Resource{
-				Header: dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET, TTL: 0},
-				Body:   &dnsmessage.AResource{A: netip.MustParseAddr(addr).As4()},
-			})
+		ip := netip.MustParseAddr(addr)
+		head := dnsmessage.ResourceHeader{Name: question.Name, Class: dnsmessage.ClassINET, TTL: 0}
+		switch {
+		case ip.Is4() && question.Type == dnsmessage.TypeA:
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AResource{A: ip.As4()}})
+		case ip.Is6() && question.Type == dnsmessage.TypeAAAA:
+			m.Answers = append(m.Answers, dnsmessage.Resource{Header: head, Body: &dnsmessage.AAAAResource{AAAA: ip.As16()}})
 		}
 	}
 	packed, _ := m.Pack()
@@ -115,7 +132,7 @@ func (n *names) answer(query []byte) []byte {
 }
 
 func zone(pairs ...string) *names {
-	n := &names{addrs: map[string][]string{}}
+	n := &names{addrs: map[string][]string{}, turns: map[string][]string{}, asked: map[string]int{}}
 	for i := 0; i < len(pairs); i += 2 {
 		n.addrs[pairs[i]] = append(n.addrs[pairs[i]], pairs[i+1])
 	}
