@@ -46,7 +46,7 @@ func failed(ctx context.Context, a *attempt, err error) {
 	if a.result.Unsent && exhausted(err) {
 		a.result.Cut, a.result.Exhausted = true, true
 	}
-	a.result.Stale = class == retry.Connection && (a.wire.stale() || unprocessed(err))
+	a.result.Stale = class == retry.Connection && stale(a.wire, err)
 	a.result.Sampled = class == retry.Timeout
 	if class == retry.Connection && alerted(err) {
 		class = retry.TLS // which is known now, and says nothing about what had left by then
@@ -54,13 +54,16 @@ func failed(ctx context.Context, a *attempt, err error) {
 	a.fail(class)
 }
 
-// unprocessed tells whether the receiver promised not to have looked at the request, as HTTP/2 lets it.
-func unprocessed(err error) bool {
-	known, ok := errors.AsType[interface {
+// stale tells whether a break says nothing about the endpoint. With HTTP/2 the receiver itself may tell whether it looked
+// at the request; else it is how connections that were kept for too long break.
+func stale(w *wire, err error) bool {
+	if known, ok := errors.AsType[interface {
 		error
 		Unprocessed() bool
-	}](err)
-	return ok && known.Unprocessed()
+	}](err); ok {
+		return known.Unprocessed()
+	}
+	return w.stale()
 }
 
 // exhausted tells whether it was this machine that had no descriptor, port or memory left for a connection: that says

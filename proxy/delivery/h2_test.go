@@ -72,10 +72,10 @@ var endings = []ending{
 	{"REFUSED_STREAM", func(c *h2conn, q h2request) { c.reset(q.stream, http2.ErrCodeRefusedStream) }, retry.Connection, true, true},
 	{"GOAWAY before the stream", func(c *h2conn, q h2request) { c.goAway(max(q.stream, 2)-2, http2.ErrCodeNo) }, retry.Connection, true, true},
 	{"GOAWAY that has the stream, and the end", func(c *h2conn, q h2request) { c.goAway(q.stream, http2.ErrCodeNo); c.Close() }, retry.Connection, true, false},
-	{"GOAWAY for overload", func(c *h2conn, q h2request) { c.goAway(q.stream, http2.ErrCodeEnhanceYourCalm); c.Close() }, retry.Connection, true, false},
-	{"PROTOCOL_ERROR", func(c *h2conn, q h2request) { c.reset(q.stream, http2.ErrCodeProtocol) }, retry.Connection, true, false},
-	{"INTERNAL_ERROR", func(c *h2conn, q h2request) { c.reset(q.stream, http2.ErrCodeInternal) }, retry.Connection, true, false},
-	{"CANCEL", func(c *h2conn, q h2request) { c.reset(q.stream, http2.ErrCodeCancel) }, retry.Connection, true, false},
+	{"GOAWAY for overload", func(c *h2conn, q h2request) { c.goAway(q.stream, http2.ErrCodeEnhanceYourCalm); c.Close() }, retry.Connection, false, false},
+	{"PROTOCOL_ERROR", func(c *h2conn, q h2request) { c.reset(q.stream, http2.ErrCodeProtocol) }, retry.Connection, false, false},
+	{"INTERNAL_ERROR", func(c *h2conn, q h2request) { c.reset(q.stream, http2.ErrCodeInternal) }, retry.Connection, false, false},
+	{"CANCEL", func(c *h2conn, q h2request) { c.reset(q.stream, http2.ErrCodeCancel) }, retry.Connection, false, false},
 	{"the connection breaks", func(c *h2conn, _ h2request) { c.Close() }, retry.Connection, true, false},
 }
 

@@ -10,7 +10,7 @@
 // It promises one request on the wire for each RoundTrip, or none. That is why HTTP/2, which is offered to receivers
 // over TLS, does not go through net/http's pool, whose client opens another stream by itself after REFUSED_STREAM, a
 // GOAWAY or a PROTOCOL_ERROR: each request goes to one http.ClientConn (see pool), and a request that the receiver
-// promised not to have processed comes back as an UnprocessedError. Over HTTP/1.1 a request is only safe from being sent
+// promised not to have processed comes back as a StreamError that says so. Over HTTP/1.1 a request is only safe from being sent
 // twice if it does not look replayable to net/http: that is its maker's part (package delivery).
 //
 // TLS files are read again when they change, and connections made with the old ones end with the requests on them.

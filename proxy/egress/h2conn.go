@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -104,11 +105,14 @@ func (c *h2conn) stateChanged(*http.ClientConn) {
 	c.pool.changed.fire()
 }
 
-// explain adds what net/http leaves out: that the receiver promised not to have processed the request, and which alert
-// ended a connection before it carried anything.
+// explain adds what net/http leaves out: what the receiver said about the request by the way in which it ended the stream
+// or the connection, and which alert ended a connection before it carried anything.
 func (c *h2conn) explain(err error, s *stream) error {
-	if unprocessed(err) {
-		return &UnprocessedError{Err: err}
+	switch said(err) {
+	case "unprocessed":
+		return &StreamError{Err: err, unprocessed: true}
+	case "failed":
+		return &StreamError{Err: err}
 	}
 	if !s.started.Load() && c.cc.Err() != nil {
 		// Reading has ended; the error in which it did is kept by crypto/tls.
@@ -135,45 +139,67 @@ func (s *stream) Written() int64 {
 // OnWrite has nothing to call: net/http's trace tells when an HTTP/2 request was written.
 func (s *stream) OnWrite(func()) {}
 
-// UnprocessedError is of a request that left and that the receiver promised not to have processed: its stream was refused
-// (RFC 9113, section 8.7), or is beyond the last one that a GOAWAY names (section 6.8).
-type UnprocessedError struct{ Err error }
+// StreamError is of a request that left and whose stream the receiver ended on purpose, without an answer.
+type StreamError struct {
+	Err         error
+	unprocessed bool
+}
 
-// Error says so.
-func (e *UnprocessedError) Error() string { return "the receiver did not process the request" }
+// Error tells what is known of the request.
+func (e *StreamError) Error() string {
+	if e.unprocessed {
+		return "the receiver did not process the request"
+	}
+	return "the receiver ended the request's stream"
+}
 
 // Unwrap gives the cause.
-func (e *UnprocessedError) Unwrap() error { return e.Err }
+func (e *StreamError) Unwrap() error { return e.Err }
 
 // RetryClass is that of a broken connection.
-func (e *UnprocessedError) RetryClass() retry.Class { return retry.Connection }
+func (e *StreamError) RetryClass() retry.Class { return retry.Connection }
 
-// Unprocessed tells it to those who know the error by its methods only.
-func (e *UnprocessedError) Unprocessed() bool { return true }
+// Unprocessed tells whether the receiver promised not to have processed the request: its stream was refused (RFC 9113,
+// section 8.7), or is beyond the last one that a GOAWAY names (section 6.8). If not, the receiver has failed.
+func (e *StreamError) Unprocessed() bool { return e.unprocessed }
 
-// streamError has the fields of net/http's own, which errors.As converts to it.
-type streamError struct {
+// resetError has the fields of net/http's error for RST_STREAM, which errors.As converts to it.
+type resetError struct {
 	StreamID uint32
 	Code     uint32
 	Cause    error
 }
 
-func (e streamError) Error() string { return "stream error" }
+func (e resetError) Error() string { return "RST_STREAM" }
 
 // refusedStream is the code REFUSED_STREAM (RFC 9113, section 7).
 const refusedStream = 0x7
 
-// goAwayText is the error of net/http for a stream beyond a GOAWAY's last one. It has no other sign.
-const goAwayText = "http2: Transport received Server's graceful shutdown GOAWAY"
+// Two errors of net/http have no other sign than their text: that of a stream beyond a GOAWAY's last one, and that of a
+// connection that was closed after a GOAWAY, whose code follows.
+const (
+	goAwayBeyond = "http2: Transport received Server's graceful shutdown GOAWAY"
+	goAwayClosed = "http2: server sent GOAWAY and closed the connection; "
+)
 
-func unprocessed(err error) bool {
-	if refused, ok := errors.AsType[streamError](err); ok {
-		return refused.Code == refusedStream
+// said is what the receiver said of a request: "unprocessed", "failed", or nothing.
+func said(err error) string {
+	if reset, ok := errors.AsType[resetError](err); ok {
+		if reset.Code == refusedStream {
+			return "unprocessed"
+		}
+		return "failed"
 	}
 	for e := err; e != nil; e = errors.Unwrap(e) {
-		if e.Error() == goAwayText {
-			return true
+		if e.Error() == goAwayBeyond {
+			return "unprocessed"
+		}
+		if rest, ok := strings.CutPrefix(e.Error(), goAwayClosed); ok {
+			code, _, _ := strings.Cut(rest, ", debug=") // what follows is the receiver's own text
+			if !strings.HasSuffix(code, "ErrCode=NO_ERROR") {
+				return "failed"
+			}
 		}
 	}
-	return false
+	return ""
 }
