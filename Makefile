@@ -37,9 +37,9 @@ lint: ## gofmt, go vet, staticcheck, module sums
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME (default 20s)
-	@for target in $$(grep -rhoE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | awk '{print $$2}' | sort -u); do \
-		dir=$$(grep -rlE "^func $$target\(" --include='*_test.go' . | head -1 | xargs dirname); \
-		echo "$$target in $$dir"; $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $${FUZZTIME:-20s} $$dir || exit 1; done
+	@grep -roE '^func Fuzz[A-Za-z0-9_]+' --include='*_test.go' . | sort | while IFS=: read -r file declared; do \
+		target=$${declared#func }; dir=$$(dirname $$file); \
+		echo "$$target in $$dir"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-20s} $$dir || exit 1; done
 
 .PHONY: bench
 bench: ## measure throughput, latency and memory beside references, in one run

@@ -157,7 +157,8 @@ func FuzzOpen(f *testing.F) {
 		if len(stamp) != StampLen {
 			return
 		}
-		if got, err := ring.Open(nil, Stamp(stamp), 0, sealed, nil); err == nil && (string(got) != "secret" || Stamp(stamp) != s) {
+		// The seed may be another process's, with a stamp of its own under the same key.
+		if got, err := ring.Open(nil, Stamp(stamp), 0, sealed, nil); err == nil && string(got) != "secret" {
 			t.Fatalf("%x opens as %q", sealed, got)
 		}
 	})
