@@ -168,6 +168,13 @@ func (c *checker) noted() {
 		c.problem("%v", err)
 		return
 	}
+	if rec := c.b[layout.Meta].Get(layout.KeyBlind); rec != nil {
+		if stamp, _, err := splitBlind(rec); err != nil {
+			c.problem("%v", err)
+		} else if stamp.KeyID() != keyring.Plain {
+			c.needs[stamp.KeyID()] = true
+		}
+	}
 	for id := range c.needs {
 		if !slices.Contains(ids, id) {
 			c.problem("records are encrypted with the key %s, which is not noted", id)

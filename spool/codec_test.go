@@ -174,6 +174,7 @@ func decodeAll(rec []byte) map[string]error {
 	_, errs["outbox"] = decodeOutboxRow(1, rec, testRing)
 	_, errs["refused"] = decodeRefused(1, rec, testRing)
 	_, errs["keys"] = decodeKeys(rec)
+	_, errs["blind"] = decodeBlind(rec, testRing)
 	_, errs["endpoint"] = decodeEndpoint(rec)
 	_, errs["counters"] = decodeCounters(rec)
 	_, errs["minute"] = decodeMinute(rec)

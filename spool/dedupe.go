@@ -1,7 +1,6 @@
 package spool
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"strings"
@@ -45,7 +44,7 @@ const (
 	kindIdempotencyKey = 1
 )
 
-// keyHashes returns where the event's keys are remembered.
+// keyHashes returns where the event's keys are remembered, but for the spool's secret (blindKey).
 func keyHashes(ev *Event) (list [][]byte) {
 	if ev.ExplicitID {
 		list = append(list, keyHash(kindEventID, "", ev.ID))
@@ -61,12 +60,12 @@ func (t *txn) findDuplicate(op *appendOp) (*AppendResult, error) {
 	if first, err := t.traceOfID(op); first != nil || err != nil {
 		return first, err
 	}
-	for _, hash := range keyHashes(op.ev) {
-		entry := t.remembered(hash)
-		if entry == nil {
-			continue
+	for _, sum := range keyHashes(op.ev) {
+		for _, hash := range t.blind.forms(sum) {
+			if entry := t.remembered(hash); entry != nil {
+				return t.compare(op, entry)
+			}
 		}
-		return t.compare(op, entry)
 	}
 	return nil, nil
 }
@@ -89,7 +88,7 @@ func (t *txn) compare(op *appendOp, first *idemEntry) (*AppendResult, error) {
 	switch {
 	case first.endpoint != op.ev.Endpoint:
 		return nil, ErrIDTaken
-	case !bytes.Equal(first.fingerprint, op.print()):
+	case !t.blind.same(first.fingerprint, op.print()):
 		return nil, ErrReused
 	}
 	return &AppendResult{ID: first.id, Endpoint: first.endpoint, State: t.stateOf(first.id), Duplicate: true}, nil
@@ -153,9 +152,10 @@ func (t *txn) remember(op *appendOp) {
 	if t.s.cfg.DedupeWindow <= 0 {
 		return
 	}
-	for _, hash := range keyHashes(op.ev) {
+	for _, sum := range keyHashes(op.ev) {
+		hash := t.blind.hash(sum)
 		rec := encodeIdem(&idemEntry{
-			id: op.ev.ID, endpoint: op.ev.Endpoint, fingerprint: op.print(), at: t.now.Truncate(time.Microsecond),
+			id: op.ev.ID, endpoint: op.ev.Endpoint, fingerprint: t.blind.hash(op.print()), at: t.now.Truncate(time.Microsecond),
 		})
 		t.forget(hash)
 		t.put(layout.Idem, hash, rec)
@@ -174,11 +174,13 @@ func (t *txn) forgetKeys(ev *Event) {
 			keyed.IdempotencyKey = h.Value
 		}
 	}
-	for _, hash := range keyHashes(&keyed) {
-		// The key may have passed to a later event once its window was over.
-		if entry, err := decodeIdem(t.get(layout.Idem, hash)); err == nil && entry.id == ev.ID {
-			t.forget(hash)
-			t.del(layout.IdemQueue, idemQueueKey(entry.at, hash))
+	for _, sum := range keyHashes(&keyed) {
+		for _, hash := range t.blind.forms(sum) {
+			// The key may have passed to a later event once its window was over.
+			if entry, err := decodeIdem(t.get(layout.Idem, hash)); err == nil && entry.id == ev.ID {
+				t.forget(hash)
+				t.del(layout.IdemQueue, idemQueueKey(entry.at, hash))
+			}
 		}
 	}
 }

@@ -141,7 +141,7 @@ func (m *move) leave() *endpointRow {
 func (m *move) delivered(now time.Time) {
 	var print []byte
 	if m.ev.ExplicitID {
-		print = fingerprint(m.ev)
+		print = m.t.blind.hash(fingerprint(m.ev))
 	}
 	row := m.leave()
 	row.count(StateDelivered, 1, 0)

@@ -22,8 +22,9 @@ import (
 
 // keys is the spool's side of encryption.
 type keys struct {
-	ring atomic.Pointer[keyring.Ring] // nil: nothing is encrypted
-	work sync.WaitGroup               // the rewriting in the background
+	ring  atomic.Pointer[keyring.Ring] // nil: nothing is encrypted
+	blind atomic.Pointer[blindKey]
+	work  sync.WaitGroup // the rewriting in the background
 
 	mu        sync.Mutex // guards everything below
 	inUse     []keyring.KeyID
@@ -139,7 +140,10 @@ func (s *Spool) loadKeys() error {
 		return err
 	}
 	s.keys.note(ids)
-	return nil
+	if fresh {
+		return nil
+	}
+	return s.loadBlind()
 }
 
 // renoteKeys counts the spool anew, which finds out the keys.
@@ -193,6 +197,7 @@ func (s *Spool) SetKeys(ctx context.Context, newestFirst [][]byte) error {
 			return err
 		}
 		t.noteKeys(s.keys.with(ring.Newest()))
+		t.coverHashes(ring)
 		// From the next transaction on: the rest of this one still writes under the old key, which stays noted.
 		t.newRing = ring
 		return nil
@@ -215,6 +220,9 @@ func (t *txn) noteKeys(ids []keyring.KeyID) {
 func (s *Spool) publishKeys(t *txn) {
 	if t.keyIDs != nil {
 		s.keys.note(t.keyIDs)
+	}
+	if t.newBlind != nil {
+		s.keys.blind.Store(&t.newBlind)
 	}
 	if t.newRing != nil {
 		s.keys.ring.Store(t.newRing)

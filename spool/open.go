@@ -183,20 +183,33 @@ func (s *Spool) ensureBuckets() error {
 		missing = meta.Get(layout.KeyInstance) == nil || !bytes.Equal(meta.Get(layout.KeyFormat), []byte{layout.Format})
 		return nil
 	})
-	missing = missing || !slices.Contains(s.keys.noted(), s.ring().Newest())
+	missing = missing || !slices.Contains(s.keys.noted(), s.ring().Newest()) || s.ring().Seals() && s.blind() == nil
 	if err != nil || !missing {
 		return err
 	}
 	if err := s.notClean(); err != nil {
 		return err
 	}
-	ids := s.keys.with(s.ring().Newest())
+	ring, blind := s.ring(), s.blind()
+	ids := s.keys.with(ring.Newest())
+	if blind == nil && ring.Seals() {
+		blind = newBlindKey()
+	}
 	err = s.store.update(func(tx *bolt.Tx) error {
 		if err := makeBuckets(tx); err != nil {
 			return err
 		}
-		return tx.Bucket(layout.Meta.Name()).Put(layout.KeyKeys, encodeKeys(ids))
+		meta := tx.Bucket(layout.Meta.Name())
+		if blind != nil {
+			if err := meta.Put(layout.KeyBlind, blind.encode(ring)); err != nil {
+				return err
+			}
+		}
+		return meta.Put(layout.KeyKeys, encodeKeys(ids))
 	})
+	if err == nil && blind != nil {
+		s.keys.blind.Store(&blind)
+	}
 	if err == nil {
 		s.keys.note(ids)
 	}

@@ -74,6 +74,9 @@ func (r *rebuilder) begin(tx *bolt.Tx) error {
 			r.keys[id] = true
 		}
 	}
+	if stamp, _, err := splitBlind(meta.Get(layout.KeyBlind)); err == nil {
+		r.keys[stamp.KeyID()] = true
+	}
 	if _, err := layout.Fields(layout.KindInstance, meta.Get(layout.KeyInstance)); err != nil {
 		if err := meta.Put(layout.KeyInstance, sealText(layout.KindInstance, uuid.NewString())); err != nil {
 			return err

@@ -98,6 +98,7 @@ func (s *Spool) rekeyPass() (rows int, done bool, err error) {
 	}
 	err = s.do(func(t *txn) error {
 		if done = t.ring == ring; done {
+			t.coverHashes(ring)
 			t.noteKeys([]keyring.KeyID{ring.Newest()})
 		}
 		return nil

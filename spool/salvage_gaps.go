@@ -12,7 +12,7 @@ var kindBuckets = map[layout.Kind]layout.Bucket{
 	layout.KindEvent: layout.Events, layout.KindProgress: layout.Progress, layout.KindDead: layout.Dead,
 	layout.KindDone: layout.Done, layout.KindIdem: layout.Idem, layout.KindOutbox: layout.Outbox,
 	layout.KindEndpoint: layout.Endpoints, layout.KindState: layout.State, layout.KindMinute: layout.Minutes,
-	layout.KindInstance: layout.Meta, layout.KindCounters: layout.Meta, layout.KindRefused: layout.Refused, layout.KindKeys: layout.Meta,
+	layout.KindInstance: layout.Meta, layout.KindCounters: layout.Meta, layout.KindRefused: layout.Refused, layout.KindKeys: layout.Meta, layout.KindBlind: layout.Meta,
 }
 
 // bySeq tells the buckets whose keys are sequence numbers or indexes.

@@ -18,7 +18,8 @@ type txn struct {
 	buckets [layout.NumBuckets]*bolt.Bucket
 	now     time.Time
 	ring    *keyring.Ring // the keys in force
-	err     error         // the first error of bbolt; the transaction is lost with it
+	blind   blindKey
+	err     error // the first error of bbolt; the transaction is lost with it
 	dirty   bool
 
 	counters  counters
@@ -36,11 +37,12 @@ type txn struct {
 	sweep     sweep
 	keys      int             // how many were remembered
 	keyIDs    []keyring.KeyID // what is noted of the spool's keys; nil: no change
-	newRing   *keyring.Ring   // to be in force from the next transaction on; nil: no change
-	results   int             // how many were recorded
-	deferred  []operation     // accepts that are to be tried again
-	wanted    int64           // bytes of history that they asked for
-	gaveWay   int64           // bytes of history dropped for them
+	newBlind  blindKey
+	newRing   *keyring.Ring // to be in force from the next transaction on; nil: no change
+	results   int           // how many were recorded
+	deferred  []operation   // accepts that are to be tried again
+	wanted    int64         // bytes of history that they asked for
+	gaveWay   int64         // bytes of history dropped for them
 }
 
 // nothing is the value of a row whose key says it all. It is not nil: a nil value reads as a missing row.
@@ -53,7 +55,7 @@ var fillPercent = [layout.NumBuckets]float64{
 }
 
 func (s *Spool) newTxn(tx *bolt.Tx) *txn {
-	t := &txn{s: s, tx: tx, now: s.now(), ring: s.ring(), rows: make(map[string]*endpointRow), room: s.room}
+	t := &txn{s: s, tx: tx, now: s.now(), ring: s.ring(), blind: s.blind(), rows: make(map[string]*endpointRow), room: s.room}
 	t.room.begin()
 	t.sweep = s.sweep
 	s.mu.Lock()

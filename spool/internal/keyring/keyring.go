@@ -71,6 +71,9 @@ const StampLen = 4 + 16 + 8
 // Stamp says how the parts of one record were sealed: which key, which epoch, which nonce. It is not secret.
 type Stamp [StampLen]byte
 
+// Bytes is the stamp as it stands in a record.
+func (s Stamp) Bytes() []byte { return s[:] }
+
 // KeyID returns the key that the record needs.
 func (s Stamp) KeyID() KeyID { return KeyID(s[:4]) }
 

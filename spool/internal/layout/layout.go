@@ -61,5 +61,6 @@ var (
 	KeyFormat   = []byte("format")   // one byte, not framed: it must stay readable for every later version
 	KeyInstance = []byte("instance") // the instance ID as text, framed
 	KeyCounters = []byte("counters") // framed
+	KeyBlind    = []byte("blind")    // the secret that hashes are hashed with once more, framed
 	KeyKeys     = []byte("keys")     // the IDs of the keys that records are sealed with, framed
 )

@@ -26,6 +26,7 @@ const (
 	KindCounters
 	KindRefused
 	KindKeys
+	KindBlind
 	numKinds
 )
 
