@@ -41,6 +41,17 @@ fuzz: ## run each fuzz target for FUZZTIME (default 20s)
 		target=$${declared#func }; dir=$$(dirname $$file); \
 		echo "$$target in $$dir"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $${FUZZTIME:-20s} $$dir || exit 1; done
 
+# The version is pinned like any module's; the database is the Go project's, or a copy named in VULNDB.
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.9.0
+VULNDB     ?= https://vuln.go.dev
+
+.PHONY: vuln
+vuln: ## look for known vulnerabilities in the code that is called (needs vuln.go.dev, or VULNDB)
+	@found=$$($(GO) run $(GOVULNCHECK) -db $(VULNDB) ./... 2>&1); code=$$?; echo "$$found"; \
+	case "$$found" in *'fetching vulnerabilities'*) \
+		echo 'NOTHING WAS CHECKED: the database of vulnerabilities cannot be reached at $(VULNDB). Run it where it can, or set VULNDB to a copy.' >&2;; \
+	esac; exit $$code
+
 .PHONY: bench
 bench: ## measure throughput, latency and memory beside references, in one run
 	$(GO) run ./proxy/bench
