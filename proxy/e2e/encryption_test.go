@@ -19,22 +19,32 @@ func (p *postern) keyFile(name, seed string) {
 // onDisk tells which of some words can be read in the files of the spool.
 func (p *postern) onDisk(words ...string) (found []string) {
 	p.t.Helper()
-	files, err := filepath.Glob(filepath.Join(p.dataDir(), "*"))
-	if err != nil || len(files) == 0 {
-		p.t.Fatal(files, err)
-	}
-	for _, name := range files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			p.t.Fatal(err)
-		}
+	for name, text := range p.spoolFiles() {
 		for _, word := range words {
-			if strings.Contains(string(data), word) {
-				found = append(found, filepath.Base(name)+": "+word)
+			if strings.Contains(text, word) {
+				found = append(found, name+": "+word)
 			}
 		}
 	}
 	return found
+}
+
+// spoolFiles are the files of the data directory, by name.
+func (p *postern) spoolFiles() map[string]string {
+	p.t.Helper()
+	names, err := filepath.Glob(filepath.Join(p.dataDir(), "*"))
+	if err != nil || len(names) == 0 {
+		p.t.Fatal(names, err)
+	}
+	files := map[string]string{}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		files[filepath.Base(name)] = string(data)
+	}
+	return files
 }
 
 // A spool that was plain is given a key by a reload, loses nothing, is killed, and has its key changed; what it holds is

@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -78,8 +76,12 @@ func secretsStayHidden(t *testing.T, format string) {
 		return db.Value("SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == fmt.Sprint(len(ids))
 	})
 	p.stop(10 * time.Second)
-	rows := db.Dump()
-	for place, text := range map[string]string{"the log": p.log.String(), "Postgres": rows, "the disk": p.disk()} {
+	rows, places := db.Dump(), p.spoolFiles()
+	if !strings.Contains(places["spool.db"], "other-name") {
+		t.Error("the names of endpoints are not in spool.db: the spool is elsewhere")
+	}
+	places["the log"], places["Postgres"] = p.log.String(), rows
+	for place, text := range places {
 		if found := hidden.in(text); len(found) > 0 {
 			t.Errorf("%s shows %v", place, found)
 		}
@@ -141,24 +143,6 @@ func endpointsOf(hidden *secrets, where map[string]string) string {
 		"http://"+where["judged"]+"/?k="+hidden.next("CONFIGQUERY"), whsec([]byte(hidden.next("SIGNKEY"))),
 		"http://169.254.169.254/?k="+hidden.next("CONFIGQUERY"),
 		"https://localhost:"+port+"/?k="+hidden.next("CONFIGQUERY"), where["ca"])
-}
-
-// disk is all that is in the data directory.
-func (p *postern) disk() string {
-	p.t.Helper()
-	var all strings.Builder
-	names, _ := filepath.Glob(filepath.Join(p.dataDir(), "*"))
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			p.t.Fatal(err)
-		}
-		all.Write(data)
-	}
-	if !strings.Contains(all.String(), "moving") {
-		p.t.Errorf("the names of endpoints are not in %v: the spool is elsewhere", names)
-	}
-	return all.String()
 }
 
 // everyClass looks whether every class of failure is among the dead letters.

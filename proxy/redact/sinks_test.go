@@ -11,8 +11,8 @@ import (
 // door is a way out for texts: what it is, and the line where they leave.
 type door struct{ name, at string }
 
-// shownField tells which fields are doors that texts leave by: problem documents, rows of Postgres, what lists show of an
-// attempt. field is a type's name and the field's.
+// shownField tells which fields are doors that texts leave by: problem documents, rows of Postgres, what the API
+// lists. field is a type's name and the field's.
 func shownField(field string) (name string, ok bool) {
 	end := strings.LastIndexByte(field, '.')
 	switch owner, field := field[:end], field[end+1:]; owner {
@@ -22,8 +22,11 @@ func shownField(field string) (name string, ok bool) {
 		return "a column of Postgres", field != "Payload" // the body, where sync.payloads asks for it
 	case "postern/spool.Attempt":
 		return "an attempt's error", field == "Error"
+	case "postern/proxy/admin.headerJSON", "postern/proxy/admin.answerJSON":
+		return "", false // parts of an event that is revealed
+	default:
+		return "a list of the API", strings.HasPrefix(owner, "postern/proxy/admin.") && strings.HasSuffix(owner, "JSON")
 	}
-	return "", false
 }
 
 // checkField looks at what is put into a field.
