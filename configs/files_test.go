@@ -12,8 +12,8 @@ import (
 // The files that we ship load without any environment and without files beside them.
 func TestShippedFiles(t *testing.T) {
 	files, err := filepath.Glob("*.yaml")
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%v, %v: minimal, full, affiliate and saas are wanted", files, err)
+	if err != nil || len(files) != 5 {
+		t.Fatalf("%v, %v: minimal, starter, full, affiliate and saas are wanted", files, err)
 	}
 	for _, file := range files {
 		t.Run(file, func(t *testing.T) {
@@ -127,5 +127,31 @@ sync:
 	if e.URL.String() != "https://partner.example/postback?aff=7" || e.Match[0].Origin() != "https://partner.example" ||
 		string(e.Policy.Sign.Secrets[0]) != "secret" || !e.Policy.Success.BodyRejects.MatchString(`{"status": "error"}`) {
 		t.Errorf("%+v", e)
+	}
+}
+
+// What the starter has in comments is right too: without the comment signs it loads.
+func TestStarterWithoutItsComments(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "partner-a.secret", "whsec_c2VjcmV0\n")
+	var lines []string
+	for line := range strings.Lines(string(Starter)) {
+		setting, commented := strings.CutPrefix(line, "# ")
+		indented, deeper := strings.CutPrefix(line, "  # ")
+		switch {
+		case deeper:
+			line = "  " + indented
+		case commented && (strings.HasPrefix(setting, "  ") || strings.HasSuffix(setting, ":\n")):
+			line = setting
+		}
+		lines = append(lines, line)
+	}
+	write(t, dir, "postern.yaml", strings.Join(lines, ""))
+	c, err := Load(Options{Dir: dir, Getenv: env{}.get})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(lines, ""))
+	}
+	if len(c.Endpoints) != 1 || len(c.Targets.Allow) != 2 || c.Sync.Labels["service"] != "checkout" {
+		t.Errorf("%+v", c)
 	}
 }

@@ -9,13 +9,14 @@ import (
 )
 
 type configCmd struct {
+	Init  configInitCmd  `cmd:"" help:"Write a commented configuration to begin with."`
 	Check configCheckCmd `cmd:"" help:"Check the configuration and name every mistake with its line."`
 	Show  configShowCmd  `cmd:"" help:"Print the configuration in force, secrets hidden."`
 }
 
 // Help is shown under the command's usage.
 func (configCmd) Help() string {
-	return "Example:\n\n    postern config check --config postern.yaml\n    postern config show"
+	return "Example:\n\n    postern config init\n    postern config check --config postern.yaml\n    postern config show"
 }
 
 type configCheckCmd struct{ configFlags }

@@ -32,9 +32,11 @@ type grammar struct {
 	Fleet       fleetCmd       `cmd:"" help:"Ask the central Postgres about all instances together."`
 	Sync        syncCmd        `cmd:"" help:"Make the central Postgres ready, or see to rows that it refused."`
 	Spool       spoolCmd       `cmd:"" help:"Check, compact or salvage a spool that no Postern has open."`
-	Configure   configCmd      `cmd:"" name:"config" help:"Check the configuration, or show the one in force."`
+	Configure   configCmd      `cmd:"" name:"config" help:"Write a first configuration, check one, or show the one in force."`
 	Verify      verifyCmd      `cmd:"" help:"Check the signature of a request that was received."`
 	Demo        demoCmd        `cmd:"" help:"Watch Postern deliver to receivers that misbehave."`
+	Completion  completionCmd  `cmd:"" help:"Print what makes a shell complete these commands."`
+	Man         manCmd         `cmd:"" help:"Print the manual page."`
 	Version     versionCmd     `cmd:"" help:"Print the version."`
 }
 
