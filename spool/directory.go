@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"postern/spool/internal/disk"
@@ -20,6 +21,7 @@ const (
 	damagedName = "spool.damaged" // present when bbolt met damage while it ran
 	compactName = "spool.db.compact"
 	salvageName = "spool.db.salvage"
+	probeName   = "spool.probe" // made and removed at an opening
 	keptSuffix  = ".corrupt-" // and the time, behind the name of a damaged file that is kept
 )
 
@@ -106,6 +108,27 @@ func (d *directory) writeMark(name string, content []byte) error {
 		return err
 	}
 	return disk.SyncDir(d.path)
+}
+
+// refuses tells why nothing can be made or marked in the directory. Want of room is no reason: it may come.
+func (d *directory) refuses() error {
+	for name, flags := range map[string]int{cleanName: os.O_WRONLY, probeName: os.O_WRONLY | os.O_CREATE} {
+		f, err := os.OpenFile(d.join(name), flags, 0o600)
+		switch {
+		case err == nil:
+			if err := f.Close(); err != nil {
+				return err
+			}
+		case errors.Is(err, fs.ErrPermission):
+			return fmt.Errorf("the spool cannot be written: %w: let the user that Postern runs as own %s and all that is in it", err, d.path)
+		case errors.Is(err, syscall.EROFS):
+			return fmt.Errorf("the spool cannot be written: %w: make its file system writable, or choose another spool.dir", err)
+		}
+	}
+	if err := os.Remove(d.join(probeName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // remove deletes files that may be there and makes that last.

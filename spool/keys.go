@@ -131,7 +131,7 @@ func (s *Spool) loadKeys() error {
 	case fresh:
 		ids = []keyring.KeyID{s.ring().Newest()}
 	case err != nil:
-		if err := s.renoteKeys(); err != nil {
+		if err := s.recount(err); err != nil {
 			return err
 		}
 		return s.loadKeys()
@@ -144,15 +144,6 @@ func (s *Spool) loadKeys() error {
 		return nil
 	}
 	return s.loadBlind()
-}
-
-// renoteKeys counts the spool anew, which finds out the keys.
-func (s *Spool) renoteKeys() error {
-	if err := s.notClean(); err != nil {
-		return err
-	}
-	_, err := rebuild(s.store.update, false)
-	return err
 }
 
 func missingKeys(dir string, ids []keyring.KeyID, ring *keyring.Ring) error {

@@ -3,6 +3,7 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -16,10 +17,7 @@ var errStale = errors.New("counts are damaged")
 func (s *Spool) load() error {
 	err := s.store.view(s.loadFrom)
 	if errors.Is(err, errStale) {
-		if err = s.notClean(); err == nil {
-			_, err = rebuild(s.store.update, false)
-		}
-		if err == nil {
+		if err = s.recount(err); err == nil {
 			err = s.store.view(s.loadFrom)
 		}
 	}
@@ -27,6 +25,18 @@ func (s *Spool) load() error {
 		return fmt.Errorf("read the spool: %w", err)
 	}
 	return nil
+}
+
+// recount makes the counts anew, the note of keys among them, and says so.
+func (s *Spool) recount(damage error) error {
+	if err := s.notClean(); err != nil {
+		return err
+	}
+	r, err := rebuild(s.store.update, false)
+	if err == nil {
+		s.cfg.Logger.Warn("counts of the spool were damaged: they were made anew from its records", slog.Any("damage", damage), slog.Int64("set_aside", r.aside))
+	}
+	return err
 }
 
 func (s *Spool) loadFrom(tx *bolt.Tx) error {

@@ -13,11 +13,14 @@ import (
 // lockExisting takes a spool's directory for work while no process uses it.
 func lockExisting(path string) (d *directory, unlock func(), err error) {
 	d = &directory{path: path}
-	if _, err := os.Stat(d.file()); err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil, fmt.Errorf("%s has no spool: give the spool.dir of a Postern", path)
-		}
+	info, err := os.Lstat(d.file())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, fmt.Errorf("%s has no spool: give the spool.dir of a Postern", path)
+	case err != nil:
 		return nil, nil, err
+	case !info.Mode().IsRegular():
+		return nil, nil, d.noRegularFile()
 	}
 	lock, err := d.lock(lockWait)
 	if err != nil {

@@ -159,7 +159,7 @@ func (st *store) checkFormat() error {
 		}
 		format := meta.Get(layout.KeyFormat)
 		switch {
-		case len(format) != 1:
+		case len(format) != 1 || format[0] == 0: // no version ever wrote a zero
 			return fmt.Errorf("%s: %w: choose another spool.dir", st.path, ErrNotSpool)
 		case format[0] > layout.Format:
 			return fmt.Errorf("%s: %w (format %d, this one knows up to %d): run the newer version, or let it drain the spool",

@@ -14,6 +14,9 @@ import (
 
 // prepare leaves a file that bbolt can be trusted with, or none.
 func (d *directory) prepare(cfg Config) error {
+	if err := d.refuses(); err != nil {
+		return err
+	}
 	if err := d.remove(compactName, salvageName); err != nil {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
@@ -30,7 +33,7 @@ func (d *directory) prepare(cfg Config) error {
 		return fmt.Errorf("salvage %s (%w): %w: move the file away to start with an empty spool", d.file(), fault, err)
 	}
 	cfg.Logger.Error("the spool's file was damaged: what could be read was salvaged into a new one",
-		slog.Any("damage", fault), slog.Int64("recovered", report.Recovered), slog.Int64("lost", report.Lost),
+		slog.Any("damage", fault), slog.Int64("recovered", report.Recovered), slog.Int64("lost", report.Lost), slog.Int64("set_aside", report.SetAside),
 		slog.String("lost_unit", report.Unit), slog.String("kept", report.Kept))
 	return nil
 }
@@ -45,7 +48,7 @@ func (d *directory) inspect(ctx context.Context) (fault, err error) {
 	case err != nil:
 		return nil, fmt.Errorf("the spool cannot be opened: %w", err)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: %w: it is no regular file: move it away or choose another spool.dir", d.file(), ErrNotSpool)
+		return nil, d.noRegularFile()
 	case d.cleanlyClosed() && !d.has(damagedName):
 		return nil, nil
 	}
@@ -77,6 +80,10 @@ func (d *directory) inspect(ctx context.Context) (fault, err error) {
 		return torn, nil
 	}
 	return nil, nil
+}
+
+func (d *directory) noRegularFile() error {
+	return fmt.Errorf("%s: %w: it is no regular file: move it away or choose another spool.dir", d.file(), ErrNotSpool)
 }
 
 func isEmpty(err error) bool {

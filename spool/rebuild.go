@@ -29,6 +29,7 @@ type rebuilder struct {
 	damaged bool
 	// nameless are the delivered events whose summary had to go, since it names its endpoint by a number that is unknown.
 	nameless seqSet
+	aside    int64 // records that this rebuild set aside
 	// keys are those that records need: what is noted of them may be lost, and must not be taken for less.
 	keys map[keyring.KeyID]bool
 }
@@ -178,13 +179,18 @@ func (r *rebuilder) event(tx *bolt.Tx, seq uint64, v []byte) error {
 	ev, _, err := decodeEvent(seq, v, eventHead, nil)
 	if err != nil {
 		r.counters.setAside++
+		r.aside++
 		if err := tx.Bucket(layout.Aside.Name()).Put(key, append([]byte(nil), v...)); err != nil {
 			return err
 		}
 		return events.Delete(key)
 	}
+	id := layout.PackID(ev.ID)
+	if tx.Bucket(layout.IDs.Name()).Get(id) != nil {
+		return events.Delete(key) // the same event once more, found under a number that a damaged key gave it
+	}
 	r.needs(layout.Events, seq, v)
-	if err := tx.Bucket(layout.IDs.Name()).Put(layout.PackID(ev.ID), key); err != nil {
+	if err := tx.Bucket(layout.IDs.Name()).Put(id, key); err != nil {
 		return err
 	}
 	row := r.row(ev.Endpoint)

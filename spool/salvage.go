@@ -18,6 +18,7 @@ import (
 type SalvageReport struct {
 	Recovered int64  // events in the new file: waiting ones and dead letters
 	Lost      int64  // of what Unit says: what was acknowledged, is not finished, and could not be read
+	SetAside  int64  // records that were found and cannot be decoded: they are kept apart in the new file, and count as lost too
 	Unit      string // UnitEvents; where their number is unknown UnitPages, and where nothing at all could be read UnitFile
 	Kept      string // where the damaged file is now; empty where nothing was done
 }
@@ -169,6 +170,7 @@ func (v *salvager) finish(damaged int64) (report SalvageReport, err error) {
 	}
 	err = v.w.db.Update(func(tx *bolt.Tx) error {
 		report = v.census.compare(tx, r, damaged)
+		report.SetAside = r.aside
 		r.counters.salvageLost += report.Lost
 		return tx.Bucket(layout.Meta.Name()).Put(layout.KeyCounters, encodeCounters(&r.counters))
 	})
@@ -183,6 +185,9 @@ func (v *salvager) sure(e pagefile.Entry) bool {
 	id, ok := layout.ByName(e.Bucket[0])
 	if !ok {
 		return true
+	}
+	if _, ok := layout.Seq(e.Key); !ok && (bySeq(id) || id == layout.Aside) {
+		return true // a length that lies: whose record it was is not known any more
 	}
 	v.census.note(id, e.Key, e.Value)
 	if id == layout.Due || id == layout.IDs || id == layout.Expiry || id == layout.IdemQueue {

@@ -62,6 +62,7 @@ type postern struct {
 	options []string // of the command run
 	binary  string   // the program, where it is not the one that TestMain built
 	stderr  *os.File // where the log goes, where it is not to be kept
+	attr    *syscall.SysProcAttr
 
 	ingest, admin string // base URLs
 	log           *logBuffer
@@ -144,6 +145,7 @@ func (p *postern) launch() {
 		p.cmd.Stderr = p.stderr
 	}
 	p.cmd.Env = append(os.Environ(), p.env...)
+	p.cmd.SysProcAttr = p.attr
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ var systemFaults = []fault{
 	{"memory limit", 3, nothing, littleMemory},
 	{"writes refused", 4, nothing, writesRefused},
 	{"slow fsync", 3, nothing, slowSync},
-	{"failing fsync", 4, nothing, failingSync},
+	{"failing fsync", 4, nothing, func(w *world, rnd *rand.Rand) error { return failingSync(w, rnd, "EIO") }},
+	{"fsync without room", 2, smallDisk, func(w *world, rnd *rand.Rand) error { return failingSync(w, rnd, "ENOSPC") }},
 	{"disk full and free again", 5, smallDisk, diskFull},
 	{"SIGKILL on a full disk", 4, smallDisk, killedOnFullDisk},
 	{"read-only remount", 3, smallDisk, readOnly},
@@ -73,11 +74,11 @@ func slowSync(w *world, rnd *rand.Rand) error {
 }
 
 // failingSync lets some syncs fail, so that commits fail whole, and commits whose meta page was written already.
-func failingSync(w *world, rnd *rand.Rand) error {
+func failingSync(w *world, rnd *rand.Rand, with string) error {
 	if _, err := exec.LookPath("strace"); err != nil {
 		return nil
 	}
-	inject := fmt.Sprintf("error=%s:when=%d+%d", []string{"EIO", "ENOSPC"}[rnd.IntN(2)], 1+rnd.IntN(4), 1+rnd.IntN(5))
+	inject := fmt.Sprintf("error=%s:when=%d+%d", with, 1+rnd.IntN(4), 1+rnd.IntN(5))
 	err := traced(w, inject, func() { between(rnd, 300*time.Millisecond, 1000*time.Millisecond) })
 	if err == nil && rnd.IntN(3) == 0 {
 		w.process.kill()

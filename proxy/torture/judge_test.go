@@ -102,8 +102,8 @@ func (w *world) judgeOffer(o *offer, t *tally) error {
 		return err
 	}
 	got := slices.ContainsFunc(hits, func(h hit) bool { return h.delivered() })
-	if status == 404 && got && w.disk != nil {
-		// History gives way where a disk is full, the summaries of what was delivered first.
+	if status == 404 && got && w.disk != nil && w.historyGaveWay() {
+		// Where a disk is full history gives way, the summaries of what was delivered first, and that is counted.
 		t.Delivered++
 		t.Forgotten++
 		return nil
@@ -121,6 +121,22 @@ func (w *world) judgeOffer(o *offer, t *tally) error {
 		return fmt.Errorf("%w: attempts recorded %+v", err, e.Attempts)
 	}
 	return w.judgeDuplicates(hits, e, t)
+}
+
+// historyGaveWay tells whether Postern counts history that it dropped.
+func (w *world) historyGaveWay() bool {
+	resp, err := w.process.client.Get("http://" + w.process.admin + "/metrics")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	page, _ := io.ReadAll(resp.Body)
+	for line := range strings.Lines(string(page)) {
+		if count, ok := strings.CutPrefix(line, "postern_spool_history_dropped_total "); ok {
+			return strings.TrimSpace(count) != "0"
+		}
+	}
+	return false
 }
 
 // keptAttempts is how many of an event's attempts are kept besides the first.
