@@ -44,9 +44,9 @@ func newFakeStore(t testing.TB) *fakeStore {
 
 // add accepts an event that is due now, and hands it on as the spool does.
 func (f *fakeStore) add(endpoint string, change ...func(*spool.Event)) uint64 {
-	l := f.put(endpoint, change...)
 	f.mu.Lock()
-	f.leased[l.Event.Seq] = true
+	l := f.putLocked(endpoint, change...)
+	f.leased[l.Event.Seq] = true // before anybody can see it free, as in the spool
 	f.mu.Unlock()
 	l.Fresh = true
 	f.committed([]spool.Committed{{Endpoint: endpoint, DueAt: time.Now(), Lease: l}})
@@ -57,6 +57,10 @@ func (f *fakeStore) add(endpoint string, change ...func(*spool.Event)) uint64 {
 func (f *fakeStore) put(endpoint string, change ...func(*spool.Event)) *spool.Lease {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	return f.putLocked(endpoint, change...)
+}
+
+func (f *fakeStore) putLocked(endpoint string, change ...func(*spool.Event)) *spool.Lease {
 	f.seq++
 	e := &spool.Event{Seq: f.seq, ID: fmt.Sprintf("evt_%d", f.seq), Endpoint: endpoint, AcceptedAt: time.Now()}
 	for _, c := range change {

@@ -98,13 +98,14 @@ func (l *line) roomFor(now time.Time) bool {
 	return l.inFlight < l.slots(now) && l.s.free() > l.s.cfg.Concurrency/firstSlots
 }
 
-// slots is how many attempts of the line may be in flight.
+// slots is how many attempts of the line may be in flight. A turn can take long, on a busy machine or where the process is
+// stopped for a while: then now, which is of its beginning, lies before the time at which an attempt of the same turn began.
 func (l *line) slots(now time.Time) int {
 	most := l.policy.Limiter.Concurrency
 	if l.answered {
 		return most
 	}
-	return min(most, 1<<min(now.Sub(l.busySince)/growEvery, 16))
+	return min(most, 1<<min(max(now.Sub(l.busySince), 0)/growEvery, 16))
 }
 
 // crowd remembers a line that could go on if others held fewer slots, or later if it is yet to be answered.
