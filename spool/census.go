@@ -78,6 +78,10 @@ func (c *census) compare(tx *bolt.Tx, r *rebuilder, damaged int64) SalvageReport
 	highest := r.counters.nextSeq - 1
 	present := rowsBetween(events, lowest, highest) + rowsBetween(done, lowest, highest) + r.nameless.n + c.aside
 	report.Lost = max(report.Lost, int64(highest-lowest+1)-present)
+	if report.Lost == 0 && !r.counted {
+		// Nothing tells how far the numbers went.
+		report.Lost, report.Unit = damaged, UnitPages
+	}
 	return report
 }
 

@@ -22,7 +22,7 @@ const (
 	compactName = "spool.db.compact"
 	salvageName = "spool.db.salvage"
 	probeName   = "spool.probe" // made and removed at an opening
-	keptSuffix  = ".corrupt-" // and the time, behind the name of a damaged file that is kept
+	keptSuffix  = ".corrupt-"   // and the time, behind the name of a damaged file that is kept
 )
 
 // directory is the place where a spool lives.

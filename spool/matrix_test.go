@@ -217,6 +217,35 @@ func TestFormatsThatNeverWere(t *testing.T) {
 	}
 }
 
+// A flipped bit in the name of a bucket leaves a sound database in which a part of the spool is missing.
+func TestDamagedNameOfABucket(t *testing.T) {
+	file, waiting := specimen(t, 50)
+	for b := range layout.NumBuckets {
+		t.Run(b.String(), func(t *testing.T) {
+			t.Parallel()
+			dir := planted(t, file)
+			db, err := bolt.Open(filepath.Join(dir, dbName), 0o600, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = db.Update(func(tx *bolt.Tx) error {
+				from := tx.Bucket(b.Name())
+				name := bytes.Clone(b.Name())
+				name[len(name)-1] ^= 0x10
+				to, err := tx.CreateBucket(name)
+				if err != nil {
+					return err
+				}
+				return errors.Join(from.ForEach(to.Put), tx.DeleteBucket(b.Name()))
+			})
+			if err := errors.Join(err, db.Close()); err != nil {
+				t.Fatal(err)
+			}
+			useAfterDamage(t, dir, waiting, 80, 100)
+		})
+	}
+}
+
 // childEnv makes TestRandomDamage the child that does the work.
 const childEnv = "POSTERN_TEST_DAMAGE"
 

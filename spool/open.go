@@ -67,11 +67,12 @@ func openLocked(cfg Config, dir *directory, ring *keyring.Ring) (*Spool, error) 
 	if err := dir.prepare(cfg); err != nil {
 		return nil, err
 	}
-	st, err := openStore(dir.file(), cfg.MaxBytes)
+	st, err := openComplete(dir.file(), cfg.MaxBytes)
 	if cannotBe(err) {
-		// The mark of a clean close vouched for the file, and the disk has given back something else.
+		// The mark of a clean close vouched for the file, and the disk has given back something else; or the damage is one
+		// that only the owner of the records can see.
 		if err = errors.Join(dir.markDamaged(), dir.prepare(cfg)); err == nil {
-			st, err = openStore(dir.file(), cfg.MaxBytes)
+			st, err = openComplete(dir.file(), cfg.MaxBytes)
 		}
 	}
 	if err != nil {
@@ -144,6 +145,38 @@ func (s *Spool) reserveRoom(size int64) error {
 			slog.Any("error", err))
 	}
 	return nil
+}
+
+// openComplete opens the file if its buckets are all there. A bit that flips in the name of one leaves a database that is
+// sound in all else, and to make an empty one in its place would be to forget what is in it without a word.
+func openComplete(path string, maxSize int64) (*store, error) {
+	st, err := openStore(path, maxSize)
+	if err != nil {
+		return nil, err
+	}
+	missing := ""
+	err = st.view(func(tx *bolt.Tx) error {
+		known := 0
+		for b := range layout.NumBuckets {
+			if tx.Bucket(b.Name()) != nil {
+				known++
+			} else {
+				missing = b.String()
+			}
+		}
+		meta := tx.Bucket(layout.Meta.Name())
+		if known == 0 || meta == nil && known < int(layout.NumBuckets)/2 || meta != nil && !bytes.Equal(meta.Get(layout.KeyFormat), []byte{layout.Format}) {
+			missing = "" // new, somebody else's, or of another version: that is judged elsewhere
+		}
+		return nil
+	})
+	if err == nil && missing != "" {
+		err = fmt.Errorf("%w: bucket %s is missing", errDamaged, missing)
+	}
+	if err != nil {
+		return nil, errors.Join(err, st.abandon())
+	}
+	return st, nil
 }
 
 // checkFormat refuses what another program or a newer Postern wrote. A file without any bucket is new.

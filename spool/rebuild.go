@@ -29,6 +29,7 @@ type rebuilder struct {
 	damaged bool
 	// nameless are the delivered events whose summary had to go, since it names its endpoint by a number that is unknown.
 	nameless seqSet
+	counted  bool  // the old counters were found
 	aside    int64 // records that this rebuild set aside
 	// keys are those that records need: what is noted of them may be lost, and must not be taken for less.
 	keys map[keyring.KeyID]bool
@@ -65,6 +66,7 @@ func (r *rebuilder) begin(tx *bolt.Tx) error {
 	}
 	meta := tx.Bucket(layout.Meta.Name())
 	if old, err := decodeCounters(meta.Get(layout.KeyCounters)); err == nil {
+		r.counted = true
 		r.counters = counters{
 			nextSeq: old.nextSeq, nextEndpoint: old.nextEndpoint, nextOutbox: old.nextOutbox,
 			historyDropped: old.historyDropped, setAside: old.setAside, salvageLost: old.salvageLost, lastSeen: old.lastSeen,
@@ -164,9 +166,13 @@ func (r *rebuilder) done(tx *bolt.Tx, seq uint64, v []byte) error {
 		}
 		return tx.Bucket(layout.Done.Name()).Delete(key)
 	}
+	ids, id := tx.Bucket(layout.IDs.Name()), layout.PackID(sum.id)
+	if ids.Get(id) != nil {
+		return tx.Bucket(layout.Done.Name()).Delete(key) // see event
+	}
 	r.rows[r.names[sum.endpoint]].done++
 	r.counters.doneBytes += rowBytes(key, v)
-	return tx.Bucket(layout.IDs.Name()).Put(layout.PackID(sum.id), key)
+	return ids.Put(id, key)
 }
 
 func (r *rebuilder) event(tx *bolt.Tx, seq uint64, v []byte) error {

@@ -138,6 +138,8 @@ type salvager struct {
 	found  int
 	census census
 	gaps   map[layout.Bucket]map[string][]byte
+	// nameless tells that there are records in a bucket of no known name.
+	nameless bool
 	// newIDs, where not nil, says that nothing is missing but the last commit: the IDs of its events that were found.
 	newIDs map[string]bool
 }
@@ -145,6 +147,9 @@ type salvager struct {
 func (v *salvager) run(ctx context.Context) (report SalvageReport, err error) {
 	walk, err := v.f.Walk(ctx, v.sure)
 	damaged := walk.DamagedPages
+	if v.nameless {
+		damaged++
+	}
 	if err == nil && v.err == nil {
 		switch {
 		case damaged > 0:
@@ -184,6 +189,7 @@ func (v *salvager) sure(e pagefile.Entry) bool {
 	}
 	id, ok := layout.ByName(e.Bucket[0])
 	if !ok {
+		v.nameless = true // a bucket whose name is damaged: its records are looked for by their kind
 		return true
 	}
 	if _, ok := layout.Seq(e.Key); !ok && (bySeq(id) || id == layout.Aside) {
