@@ -22,21 +22,45 @@ type h2conn struct {
 	host    string
 	settles time.Time // when the server's SETTINGS must have come
 
+	// starting counts the requests for which the connection was picked and that have no stream yet. ClientConn.Reserve is
+	// not used for that: if the server's limit falls below what is reserved, everybody waits for everybody (Go 1.26).
+	starting atomic.Int64
+
 	proven  atomic.Bool // it has brought an answer
 	retired atomic.Bool // it takes no more streams
 }
 
 // unsettled is how long the connection may carry one stream only; zero if it may carry as many as the server allows.
 func (c *h2conn) unsettled() time.Duration {
-	if c.proven.Load() {
+	if c.proven.Load() || c.limited() {
 		return 0
 	}
 	return max(0, time.Until(c.settles))
 }
 
-// roundTrip sends one request on a reserved stream.
+// limited tells whether the server's limit of streams has come. Until then net/http goes by a guess; a server that names
+// that very number makes no difference that could be seen, and none that matters.
+func (c *h2conn) limited() bool {
+	const guess = 100
+	used := c.cc.InFlight()
+	limit := c.cc.Available() + used
+	return limit != guess && c.cc.InFlight() == used
+}
+
+// spare is how many more requests the connection may be picked for. Those that are starting are counted first: one that
+// gets its stream meanwhile counts twice then, and not never.
+func (c *h2conn) spare() int64 {
+	starting := c.starting.Load()
+	return int64(c.cc.Available()) - starting
+}
+
+// unused tells whether no request is on the connection, or about to be.
+func (c *h2conn) unused() bool { return c.starting.Load() == 0 && c.cc.InFlight() == 0 }
+
+// roundTrip sends one request; the connection was picked for it.
 func (c *h2conn) roundTrip(req *http.Request) (*http.Response, error) {
-	s := &stream{Conn: c.tls}
+	s := &stream{Conn: c.tls, conn: c}
+	defer s.begin(false)
 	ctx := req.Context()
 	if trace := httptrace.ContextClientTrace(ctx); trace != nil {
 		if trace.GetConn != nil {
@@ -47,7 +71,7 @@ func (c *h2conn) roundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	out := req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteHeaderField: func(string, []string) { s.started.Store(true) }, // just before the frame is written
+		WroteHeaderField: func(string, []string) { s.begin(true) }, // just before the frame is written
 	}))
 	if out.ContentLength == 0 {
 		// No body, and said so in the HEADERS frame. Nothing sends it twice here: see pool.
@@ -94,7 +118,7 @@ func (c *h2conn) retire() {
 }
 
 func (c *h2conn) closeUnused() {
-	if c.retired.Load() && c.cc.InFlight() == 0 {
+	if c.retired.Load() && c.unused() {
 		c.cc.Close()
 	}
 }
@@ -125,7 +149,27 @@ func (c *h2conn) explain(err error, s *stream) error {
 // stream stands for the connection in a request's trace: it tells whether anything of this one request can have left.
 type stream struct {
 	net.Conn
-	started atomic.Bool
+	conn    *h2conn
+	counted atomic.Bool // no longer in conn.starting
+	started atomic.Bool // something may have left
+}
+
+// begin ends the time between picking a connection and having a stream of it.
+func (s *stream) begin(started bool) {
+	if started {
+		s.started.Store(true)
+	}
+	if s.counted.Swap(true) {
+		return
+	}
+	s.conn.starting.Add(-1)
+	if !started {
+		s.conn.stateChanged(nil) // there is room again
+		return
+	}
+	// Nothing is reserved, so that this releases nothing; but it has net/http see that there is one stream more, without
+	// which it would not tell of its end.
+	s.conn.cc.Release()
 }
 
 // Written is not a number of bytes here: 1 if any may have left.

@@ -23,11 +23,13 @@ const (
 	// firstDial is how long dials wait for the first one to show whether HTTP/2 is spoken. Where it is, they are not
 	// needed; where the first one hangs, they must not hang with it.
 	firstDial = 500 * time.Millisecond
-	// A fresh connection carries one stream until its first answer, or until the server's SETTINGS must have come:
-	// whoever allows fewer streams than are opened before that refuses the rest. They are the first thing a server
-	// sends (RFC 9113, section 3.4), so twice what connecting took is ample.
-	settleLeast = 50 * time.Millisecond
+	// A fresh connection carries one stream until its first answer, or until the server's SETTINGS have come: whoever
+	// allows fewer streams than are opened before that refuses the rest. They are the first thing a server sends (RFC
+	// 9113, section 3.4), so twice what connecting took is ample where their coming cannot be seen. Nobody is told of it
+	// either.
+	settleLeast = 250 * time.Millisecond
 	settleMost  = time.Second
+	settlePoll  = 10 * time.Millisecond
 )
 
 // pool has an endpoint's HTTP/2 connections. net/http's own pool sends a request again by itself when its stream was
@@ -83,17 +85,20 @@ func (p *pool) roundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// take reserves a stream. It waits where one is about to be free; nil means that a dial is needed, or that ctx has ended.
+// take picks a connection that has a stream to spare. It waits where one is about to have; nil means that a dial is
+// needed, or that ctx has ended.
 func (p *pool) take(ctx context.Context, t *ticket) *h2conn {
 	for {
 		changed := p.changed.wait() // before looking, so that nothing is missed
 		p.mu.Lock()
-		c := t.use()
-		var wait time.Duration
-		if c == nil {
-			c, wait = p.pickLocked(t.host)
+		c, wait, dead := t.conn, time.Duration(0), []*h2conn(nil)
+		if t.conn = nil; c == nil {
+			c, wait, dead = p.pickLocked(t.host)
 		}
 		p.mu.Unlock()
+		for _, d := range dead {
+			d.retire()
+		}
 		if c != nil || wait == 0 {
 			return c
 		}
@@ -110,31 +115,29 @@ func (p *pool) take(ctx context.Context, t *ticket) *h2conn {
 	}
 }
 
-// pickLocked reserves a stream of a connection that there is, or says how long to wait for one at most; zero: not at all.
-func (p *pool) pickLocked(host string) (*h2conn, time.Duration) {
+// pickLocked finds a connection with a stream to spare, or says how long to wait for one at most; zero: not at all.
+func (p *pool) pickLocked(host string) (found *h2conn, wait time.Duration, dead []*h2conn) {
 	o := p.origins[host]
 	if o == nil {
-		return nil, 0
+		return nil, 0, nil
 	}
-	var wait time.Duration
 	for _, c := range slices.Clone(o.conns) {
-		left, unused := c.unsettled(), c.cc.InFlight() == 0 // before trying: streams end meanwhile
-		if (left == 0 || unused) && c.cc.Reserve() == nil {
-			return c, 0
-		}
-		if c.cc.Err() != nil || unused { // closed, or told to go away
+		left, unused := c.unsettled(), c.unused()
+		switch {
+		case c.cc.Err() != nil || unused && c.spare() == 0: // closed, or told to go away
 			o.remove(c)
-			c.retire()
-			continue
-		}
-		if left > 0 {
-			wait = max(wait, left)
+			dead = append(dead, c)
+		case c.spare() > 0 && (left == 0 || unused):
+			c.starting.Add(1)
+			return c, 0, dead
+		case left > 0:
+			wait = min(left, settlePoll)
 		}
 	}
 	if wait == 0 && o.full(p.limit) {
 		wait = time.Minute // until a stream ends; or the request's time
 	}
-	return nil, wait
+	return nil, wait, dead
 }
 
 // full tells whether another dial could become a connection too many. Those of HTTP/1.1 are net/http's to count.
@@ -142,7 +145,7 @@ func (o *origin) full(limit int) bool { return len(o.conns) > 0 && len(o.conns)+
 
 // room tells whether take would not need a dial.
 func (o *origin) room() bool {
-	return slices.ContainsFunc(o.conns, func(c *h2conn) bool { return c.cc.Available() > 0 || c.unsettled() > 0 && c.cc.Err() == nil })
+	return slices.ContainsFunc(o.conns, func(c *h2conn) bool { return c.spare() > 0 || c.unsettled() > 0 && c.cc.Err() == nil })
 }
 
 func (o *origin) remove(c *h2conn) {

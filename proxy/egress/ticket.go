@@ -15,7 +15,7 @@ type ticket struct {
 	pool *pool
 	host string
 	// Guarded by pool.mu.
-	conn  *h2conn // a stream of it is reserved
+	conn  *h2conn // picked for this request
 	ended bool
 	owns  chan struct{} // the origin's dialing, where this dial is the one that others wait for
 }
@@ -27,20 +27,15 @@ func ticketOf(ctx context.Context) *ticket {
 	return t
 }
 
-// use gives the reserved connection away. pool.mu is held.
-func (t *ticket) use() *h2conn {
-	c := t.conn
-	t.conn = nil
-	return c
-}
-
+// end gives back what was not used.
 func (t *ticket) end() {
 	t.pool.mu.Lock()
-	c := t.use()
-	t.ended = true
+	c := t.conn
+	t.conn, t.ended = nil, true
 	t.pool.mu.Unlock()
 	if c != nil {
-		c.cc.Release()
+		c.starting.Add(-1)
+		t.pool.changed.fire()
 	}
 }
 
@@ -100,7 +95,7 @@ func (t *ticket) declined() {
 	t.pool.origins[t.host].http1 = true
 }
 
-// adopt puts a connection into the pool and reserves a stream of it for the request that asked, if that still waits.
+// adopt puts a connection into the pool and picks it for the request that asked, if that still waits.
 func (t *ticket) adopt(secure *tls.Conn, raw net.Conn, took time.Duration) error {
 	p := t.pool
 	cc, err := p.transport.NewClientConn(context.WithValue(context.Background(), adoptKey{}, secure), "https", "receiver.invalid:443")
@@ -115,7 +110,8 @@ func (t *ticket) adopt(secure *tls.Conn, raw net.Conn, took time.Duration) error
 	o := p.origins[t.host]
 	turned := o.http1
 	o.http1 = false
-	if !t.ended && t.conn == nil && cc.Reserve() == nil {
+	if !t.ended && t.conn == nil {
+		c.starting.Add(1)
 		t.conn = c
 	}
 	o.conns = append(o.conns, c)
