@@ -26,6 +26,7 @@ demo: build ## watch a few hundred postbacks meet a receiver that is slow, fails
 test: lint ## run every test, with the race detector
 	@./.ci/postgres
 	@./.ci/chromium
+	@./.ci/axe
 	$(GO) test -race -timeout 9m ./...
 
 .PHONY: lint

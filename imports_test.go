@@ -43,13 +43,15 @@ var mayImport = map[string][]string{
 	"postern/proxy/findings": {},
 	"postern/proxy/server":   {"postern/proxy/problem", "postern/proxy/redact"},
 	"postern/proxy/signing":  {},
+	"postern/proxy/trend":    {},
+	"postern/proxy/ui":       {},
 
 	// The parts: none imports another; only app joins them.
 	"postern/proxy/ingest":    {"postern/spool", "postern/proxy/target", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/redact"},
 	"postern/proxy/scheduler": {"postern/spool", "postern/limiter/...", "postern/proxy/retry"},
 	"postern/proxy/delivery":  {"postern/spool", "postern/proxy/target", "postern/proxy/retry", "postern/proxy/redact"},
 	"postern/proxy/egress":    {"postern/proxy/target", "postern/proxy/retry", "postern/proxy/redact"},
-	"postern/proxy/admin":     {"postern/spool", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/findings", "postern/proxy/target", "postern/proxy/redact"},
+	"postern/proxy/admin":     {"postern/spool", "postern/proxy/problem", "postern/proxy/guard", "postern/proxy/findings", "postern/proxy/target", "postern/proxy/redact", "postern/proxy/trend"},
 	"postern/proxy/telemetry": {},
 	"postern/proxy/client":    {},
 
@@ -60,7 +62,7 @@ var mayImport = map[string][]string{
 		"postern/configs", "postern/spool", "postern/limiter/...", "postern/proxy/ingest", "postern/proxy/scheduler",
 		"postern/proxy/delivery", "postern/proxy/egress", "postern/proxy/admin", "postern/proxy/telemetry",
 		"postern/sync/syncer", "postern/sync/pgstore",
-		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem", "postern/proxy/signing", "postern/proxy/redact", "postern/proxy/server",
+		"postern/proxy/target", "postern/proxy/retry", "postern/proxy/guard", "postern/proxy/problem", "postern/proxy/signing", "postern/proxy/redact", "postern/proxy/server", "postern/proxy/ui",
 	},
 	"postern/proxy/cli": {
 		"postern/configs", "postern/spool", "postern/proxy/app", "postern/proxy/client", "postern/proxy/cli/...",

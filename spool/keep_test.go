@@ -102,6 +102,17 @@ func TestLastHour(t *testing.T) {
 	if got := r.Stats().LastHour; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
+	list := r.Minutes()
+	var sum HourStats
+	for i, m := range list {
+		sum = sum.plus(m.HourStats)
+		if i > 0 && m.Start.Sub(list[i-1].Start) != time.Minute {
+			t.Errorf("minute %d begins at %v, the one before at %v", i, m.Start, list[i-1].Start)
+		}
+	}
+	if last := list[59]; sum != want || last.Start.After(c.now()) || c.now().Sub(last.Start) >= time.Minute || list[34].Delivered != 1 {
+		t.Errorf("minutes: %+v", list)
+	}
 	c.pass(2 * time.Hour)
 	if got := r.Stats().LastHour; got != (HourStats{}) {
 		t.Errorf("two hours later: %+v", got)

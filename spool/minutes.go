@@ -40,6 +40,24 @@ func (r *minuteRing) sum(now time.Time) (total HourStats) {
 	return total
 }
 
+// MinuteStats are the counts of one minute, which begins at Start.
+type MinuteStats struct {
+	Start time.Time
+	HourStats
+}
+
+// Minutes returns the last hour minute by minute, oldest first; the last one is the present one, and not over yet.
+func (s *Spool) Minutes() []MinuteStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	this := minuteOf(s.now())
+	out := make([]MinuteStats, 0, len(s.minutes))
+	for minute := this - int64(len(s.minutes)) + 1; minute <= this; minute++ {
+		out = append(out, MinuteStats{time.Unix(minute*60, 0), s.minutes.at(minute)})
+	}
+	return out
+}
+
 // at returns the counts of one minute.
 func (r *minuteRing) at(minute int64) HourStats {
 	if slot := r[minute%60]; slot.minute == minute {

@@ -7,7 +7,11 @@
 // things are kept and decided: it asks its Parts, which package app joins. It holds no state but that of the paced
 // replays that it runs.
 //
-// Beyond the contract's table there is one resource: a replay with a rate runs in the background, answers 202 with an
+// Beyond the contract's table there are these resources. GET stream sends what GET status, endpoints, activity and
+// dead-letters/replays answer as server-sent events of those names, each when it has changed, looked at once a second
+// for all who watch together; it ends at shutdown. GET activity has the last hour minute by minute; GET latency and GET
+// endpoints/{name}/latency have p50 and p95 by the half hour, with a judgement whether the endpoint is getting slower.
+// Replay and purge take ids beside the contract's filters. A replay with a rate runs in the background, answers 202 with an
 // ID, and shows its progress under GET dead-letters/replays and GET dead-letters/replays/{id}; DELETE on the latter
 // stops it. And rows that the central Postgres refused are listed by GET sync/refused; POST sync/retry has them sent again.
 // Outside the API there is /debug/pprof/, for those who work on Postern itself; it answers only where that is asked for.
@@ -117,7 +121,10 @@ type Parts struct {
 	Keys Keys
 	// Profiles tells whether /debug/pprof/ answers, asked at each request; nil means that it does not.
 	Profiles func() bool
-	// Page serves /; nil serves a plain one.
+	// Minutes are the spool's, and Latency the percentiles by the half hour; without them their calls answer with none.
+	Minutes Minutes
+	Latency Latency
+	// Page serves / and all below /ui/, without a token: it must hold nothing that needs one. Nil serves a plain page.
 	Page http.Handler
 	// InstanceID and Version are shown as they are.
 	InstanceID, Version string
@@ -125,38 +132,41 @@ type Parts struct {
 
 // Handler serves the admin listener.
 type Handler struct {
-	parts   Parts
-	mux     *http.ServeMux
-	replays *replays
-	ctx     context.Context // ends with Close, and all bulk work with it
-	cancel  context.CancelFunc
+	parts     Parts
+	mux       *http.ServeMux
+	replays   *replays
+	watchers  watchers
+	latencies latencies
+	ctx       context.Context // ends with Close, and all bulk work with it
+	cancel    context.CancelFunc
 }
 
 // New makes the handler. Close ends what it runs in the background.
 func New(parts Parts) *Handler {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &Handler{parts: parts, mux: http.NewServeMux(), replays: newReplays(), ctx: ctx, cancel: cancel}
+	h.watchers.read = h.lookAround
 	h.routes()
 	return h
 }
 
-// Close stops paced replays and bulk calls and waits for the paced ones; events that were not reached stay dead
+// Close stops streams, paced replays and bulk calls, and waits for the paced ones; events that were not reached stay dead
 // letters.
 func (h *Handler) Close() {
 	h.cancel()
 	h.replays.wait()
+	h.watchers.wait()
 }
 
 // routes is the whole of the API. Endpoint names hold slashes and go by a way of their own, see serveEndpoint.
 func (h *Handler) routes() {
 	probes(h.mux, h.parts.Ready, h.parts.Metrics)
-	page := h.parts.Page
-	if page == nil {
-		page = http.HandlerFunc(startPage)
-	}
-	h.mux.Handle("GET /{$}", page)
+	h.mux.HandleFunc("GET /{$}", startPage)
 
 	h.mux.Handle("GET "+api+"status", h.call(h.status))
+	h.mux.Handle("GET "+api+"activity", h.call(h.activity))
+	h.mux.Handle("GET "+api+"latency", h.call(h.latency))
+	h.mux.HandleFunc("GET "+api+"stream", h.stream)
 	h.mux.Handle("GET "+api+"events", h.call(h.listEvents))
 	h.mux.Handle("GET "+api+"events/{id}", h.call(h.showEvent))
 	h.mux.Handle("POST "+api+"events/{id}/retry", h.call(h.retryEvent))
@@ -178,3 +188,6 @@ func (h *Handler) routes() {
 
 // api is where the JSON lives.
 const api = "/api/v1/"
+
+// pages is where the files of the page are.
+const pages = "/ui/"

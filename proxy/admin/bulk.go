@@ -14,6 +14,8 @@ import (
 // bulkBody is the JSON body of replay and purge.
 type bulkBody struct {
 	filter
+	// IDs selects these alone; those that are no dead letters are passed over. The other filters stay away then.
+	IDs    []string        `json:"ids"`
 	DryRun bool            `json:"dry_run"`
 	Rate   json.RawMessage `json:"rate"`
 }
@@ -96,6 +98,9 @@ func (h *Handler) selected(r *http.Request) (s selection, err error) {
 		return s, err
 	}
 	s.counted = time.Now()
+	if s.body.IDs != nil {
+		return s, h.choose(&s)
+	}
 	if s.query, err = s.body.query(s.counted); err != nil {
 		return s, err
 	}
@@ -107,6 +112,30 @@ func (h *Handler) selected(r *http.Request) (s selection, err error) {
 		return r.Context().Err() == nil
 	})
 	return s, errors.Join(err, r.Context().Err())
+}
+
+// choose selects by IDs, each once.
+func (h *Handler) choose(s *selection) error {
+	if s.body.filter != (filter{}) {
+		return badRequest("ids: given beside other filters; select by one or by the others.")
+	}
+	if n := len(s.body.IDs); n == 0 || n > maxLimit {
+		return badRequest("ids: must have from 1 to %d event IDs.", maxLimit)
+	}
+	chosen := make(map[string]bool, len(s.body.IDs))
+	for _, id := range s.body.IDs {
+		v, err := h.parts.Spool.Get(id, false)
+		switch {
+		case errors.Is(err, spool.ErrNotFound) || chosen[id]:
+			continue
+		case err != nil:
+			return err
+		}
+		if chosen[id] = true; v.State == spool.StateDeadLetter {
+			s.ids = append(s.ids, id)
+		}
+	}
+	return nil
 }
 
 // bulk acts on all of ids now, for as long as the client and Postern are there.

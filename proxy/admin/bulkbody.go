@@ -14,10 +14,10 @@ import (
 	"postern/proxy/problem"
 )
 
-const takes = "This call takes a JSON object with any of endpoint, status, error, since, until, dry_run and, for a replay, rate; {} selects all dead letters."
+const takes = "This call takes a JSON object with any of endpoint, status, error, since, until, or with ids (a list of event IDs) instead of those, dry_run and, for a replay, rate; {} selects all dead letters."
 
 // bulkFields are the names that the JSON object may have, exactly so.
-var bulkFields = []string{"endpoint", "status", "error", "since", "until", "dry_run", "rate"}
+var bulkFields = []string{"ids", "endpoint", "status", "error", "since", "until", "dry_run", "rate"}
 
 // readBody is strict: a misspelt filter would select everything, and so would one that a script filled from a variable
 // that was not set. An empty body is refused for the same reason; {} says that everything is meant.

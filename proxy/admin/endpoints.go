@@ -16,15 +16,22 @@ func (h *Handler) listEndpoints(r *http.Request) (reply, error) {
 	if _, err := parameters(r); err != nil {
 		return reply{}, err
 	}
+	return reply{body: h.endpointsNow()}, nil
+}
+
+// endpointList is GET endpoints.
+type endpointList struct {
+	Endpoints []endpointJSON `json:"endpoints"`
+}
+
+func (h *Handler) endpointsNow() endpointList {
 	views := h.parts.Endpoints.List()
 	slices.SortFunc(views, func(a, b EndpointView) int { return cmp.Compare(a.Name, b.Name) })
 	out := make([]endpointJSON, 0, len(views))
 	for _, view := range views {
 		out = append(out, view.json())
 	}
-	return reply{body: struct {
-		Endpoints []endpointJSON `json:"endpoints"`
-	}{out}}, nil
+	return endpointList{out}
 }
 
 // serveEndpoint answers for one endpoint. ServeMux cannot: the name of an ad hoc endpoint is an origin, and ServeMux
@@ -32,6 +39,10 @@ func (h *Handler) listEndpoints(r *http.Request) (reply, error) {
 // https://partner.example, also where something on the way squeezed the slashes.
 func (h *Handler) serveEndpoint(w http.ResponseWriter, r *http.Request, escaped string) {
 	action := h.action(&escaped)
+	look := h.endpoint
+	if rest, ok := strings.CutSuffix(escaped, "/latency"); ok && action == nil {
+		look, escaped = h.lookAtLatency, rest
+	}
 	name, err := url.PathUnescape(escaped) // shows: only the name of an endpoint that was found, see endpoint
 	switch {
 	case err != nil || name == "":
@@ -41,7 +52,7 @@ func (h *Handler) serveEndpoint(w http.ResponseWriter, r *http.Request, escaped 
 	case action != nil && r.Method != http.MethodPost:
 		problem.Write(w, methodNotAllowed("POST").Problem)
 	default:
-		h.call(func(r *http.Request) (reply, error) { return h.endpoint(r, origin(name), action) }).ServeHTTP(w, r)
+		h.call(func(r *http.Request) (reply, error) { return look(r, origin(name), action) }).ServeHTTP(w, r)
 	}
 }
 

@@ -32,7 +32,11 @@ type fakeSpool struct {
 	stall  func()       // called before every change, without mu: it may wait
 }
 
-func (f *fakeSpool) Stats() spool.Stats { return f.stats }
+func (f *fakeSpool) Stats() spool.Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stats
+}
 
 func (f *fakeSpool) Get(id string, payload bool) (spool.View, error) {
 	f.mu.Lock()

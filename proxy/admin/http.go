@@ -1,8 +1,6 @@
 package admin
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -15,7 +13,11 @@ import (
 
 // ServeHTTP asks the guard first, so that what a page of another site must not see is not even looked up.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !admitted(w, r, h.parts.Guard) {
+	if h.parts.Page != nil && (r.URL.Path == "/" || strings.HasPrefix(r.URL.Path, pages)) {
+		h.servePage(w, r)
+		return
+	}
+	if !admitted(w, r, h.parts.Guard, h.parts.Guard.Check) {
 		return
 	}
 	if name, ok := strings.CutPrefix(r.URL.EscapedPath(), api+"endpoints/"); ok && name != "" {
@@ -25,15 +27,27 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serve(h.mux, w, r)
 }
 
+// servePage serves the page's files without a token: they hold nothing, and the page asks for the token itself. Nothing
+// else can be reached by this way.
+func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case !admitted(w, r, h.parts.Guard, h.parts.Guard.CheckPage):
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		problem.Write(w, methodNotAllowed("GET, HEAD").Problem)
+	default:
+		h.parts.Page.ServeHTTP(w, r)
+	}
+}
+
 // admitted sets the headers that every answer of this listener has, and answers for the guard where it says no.
-func admitted(w http.ResponseWriter, r *http.Request, g *guard.Guard) bool {
+func admitted(w http.ResponseWriter, r *http.Request, g *guard.Guard, check func(*http.Request) *problem.Problem) bool {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
-	refused := g.Check(r)
+	refused := check(r)
 	if refused == nil {
 		// Check lets requests in absolute form pass, for ingest's forward proxy. This listener is nobody's proxy.
 		refused = g.CheckPage(r)
@@ -103,14 +117,12 @@ func (h *Handler) call(f func(r *http.Request) (reply, error)) http.Handler {
 const maxBody = 64 << 10
 
 func (h *Handler) writeJSON(w http.ResponseWriter, status int, body any) {
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
+	text, err := encodeJSON(body)
+	if err != nil {
 		problem.Write(w, h.internal(err))
 		return
 	}
-	writeText(w, "application/json", status, text.Bytes())
+	writeText(w, "application/json", status, text)
 }
 
 func writeText(w http.ResponseWriter, contentType string, status int, text []byte) {

@@ -59,9 +59,16 @@ func (h *Handler) listReplays(r *http.Request) (reply, error) {
 	if _, err := parameters(r); err != nil {
 		return reply{}, err
 	}
-	return reply{body: struct {
-		Replays []pacedReplay `json:"replays"`
-	}{h.replays.show(func(*pacedReplay) bool { return true })}}, nil
+	return reply{body: h.replaysNow()}, nil
+}
+
+// replayList is GET dead-letters/replays.
+type replayList struct {
+	Replays []pacedReplay `json:"replays"`
+}
+
+func (h *Handler) replaysNow() replayList {
+	return replayList{h.replays.show(func(*pacedReplay) bool { return true })}
 }
 
 func (h *Handler) showReplay(r *http.Request) (reply, error) {

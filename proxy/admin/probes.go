@@ -14,7 +14,7 @@ func NewProbes(g *guard.Guard, ready func() []string, m Metrics) http.Handler {
 	mux := http.NewServeMux()
 	probes(mux, ready, m)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if admitted(w, r, g) {
+		if admitted(w, r, g, g.Check) {
 			serve(mux, w, r)
 		}
 	})

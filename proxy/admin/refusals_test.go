@@ -157,7 +157,7 @@ func TestSpoolErrors(t *testing.T) {
 // everyRoute has one request for each route, with a body that is accepted.
 var everyRoute = []struct{ method, path, body string }{
 	{"GET", "/", ""}, {"GET", "/healthz", ""}, {"GET", "/readyz", ""}, {"GET", "/metrics", ""},
-	{"GET", "/api/v1/status", ""},
+	{"GET", "/api/v1/status", ""}, {"GET", "/api/v1/activity", ""}, {"GET", "/api/v1/latency?hours=2", ""}, {"GET", "/api/v1/endpoints/partner-a/latency", ""},
 	{"GET", "/api/v1/events", ""}, {"GET", "/api/v1/events/evt_dead", ""}, {"GET", "/api/v1/events/evt_dead?reveal=1", ""},
 	{"POST", "/api/v1/events/evt_dead/retry", ""}, {"DELETE", "/api/v1/events/evt_dead", ""},
 	{"GET", "/api/v1/endpoints", ""}, {"GET", "/api/v1/endpoints/partner-a", ""},
@@ -165,7 +165,7 @@ var everyRoute = []struct{ method, path, body string }{
 	{"POST", "/api/v1/endpoints/partner-a/reset", ""},
 	{"GET", "/api/v1/dead-letters", ""}, {"GET", "/api/v1/dead-letters/analysis", ""},
 	{"POST", "/api/v1/dead-letters/replay", "{}"}, {"POST", "/api/v1/dead-letters/replay", `{"rate":1}`},
-	{"POST", "/api/v1/dead-letters/purge", "{}"},
+	{"POST", "/api/v1/dead-letters/purge", "{}"}, {"POST", "/api/v1/dead-letters/purge", `{"ids":["evt_dead"]}`},
 	{"GET", "/api/v1/dead-letters/replays", ""}, {"GET", "/api/v1/dead-letters/replays/x", ""},
 	{"DELETE", "/api/v1/dead-letters/replays/x", ""},
 	{"GET", "/api/v1/spool/keys", ""}, {"GET", "/api/v1/sync/refused", ""}, {"POST", "/api/v1/sync/retry", ""},

@@ -28,6 +28,10 @@ func (h *Handler) status(r *http.Request) (reply, error) {
 	if _, err := parameters(r); err != nil {
 		return reply{}, err
 	}
+	return reply{body: h.statusNow()}, nil
+}
+
+func (h *Handler) statusNow() statusJSON {
 	stats := h.parts.Spool.Stats()
 	out := statusJSON{
 		Pending:           stats.Pending,
@@ -50,7 +54,7 @@ func (h *Handler) status(r *http.Request) (reply, error) {
 	if h.parts.Sync != nil {
 		out.Sync = h.parts.Sync()
 	}
-	return reply{body: out}, nil
+	return out
 }
 
 // stamp is a time as the API shows it: UTC, null where there is none.

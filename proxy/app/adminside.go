@@ -18,6 +18,7 @@ import (
 	"postern/proxy/scheduler"
 	"postern/proxy/server"
 	"postern/proxy/telemetry"
+	"postern/proxy/ui"
 	"postern/spool"
 )
 
@@ -46,7 +47,7 @@ func (a *app) buildAdmin() {
 	a.admin = admin.New(admin.Parts{
 		Spool: spoolSide{a.spool, a.scheduler}, Endpoints: endpointSide{a}, Metrics: a.metrics,
 		Guard: a.guard(a.cfg.Admin, 1, ""), Logger: a.log, Ready: a.notReady, Policies: a.shownPolicy, Answers: a.answers, Sync: a.syncStatus,
-		Refused: refused, Keys: a.spool, Profiles: a.profiled.Load, InstanceID: a.spool.InstanceID(), Version: a.options.Version,
+		Refused: refused, Keys: a.spool, Profiles: a.profiled.Load, Minutes: a.spool, Latency: a.latency, Page: ui.Dashboard(), InstanceID: a.spool.InstanceID(), Version: a.options.Version,
 	})
 	anybody := guard.New(guard.Config{AnyHost: true})
 	probes := []string{"/healthz", "/readyz"}
@@ -272,6 +273,19 @@ func (a *app) answers(since time.Time, yield func(endpoint string, at time.Time,
 	return a.spool.Samples(since, func(s spool.Sample) bool {
 		return s.StatusCode == 0 || yield(s.Endpoint, s.StartedAt, s.StatusCode)
 	})
+}
+
+// latency is what the scheduler's windows know of the last 24 hours, by the half hour.
+func (a *app) latency(endpoint string) map[string][]admin.LatencySlot {
+	out := map[string][]admin.LatencySlot{}
+	for name, slots := range a.scheduler.Slots(endpoint) {
+		list := make([]admin.LatencySlot, 0, len(slots))
+		for _, s := range slots {
+			list = append(list, admin.LatencySlot{Start: s.Start, P50: s.P50, P95: s.P95, Count: s.Count})
+		}
+		out[name] = list
+	}
+	return out
 }
 
 // gauges is the state of things at a scrape.

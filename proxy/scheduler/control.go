@@ -108,6 +108,23 @@ func withLatency(views []EndpointView) []EndpointView {
 	return views
 }
 
+// Slots returns the half hours of the last 24 h that have samples, of one endpoint, or of all for an empty name.
+func (s *Scheduler) Slots(endpoint string) map[string][]quantile.Slot {
+	windows := map[string]*quantile.Window{}
+	s.ask(func() {
+		for name, l := range s.lines {
+			if endpoint == "" || name == endpoint {
+				windows[name] = l.latency
+			}
+		}
+	})
+	out, now := make(map[string][]quantile.Slot, len(windows)), time.Now()
+	for name, w := range windows { // outside the scheduler's goroutine, as in withLatency
+		out[name] = w.Slots(now)
+	}
+	return out
+}
+
 // LetGo gives an endpoint's waiting events back to the store for a moment, so that a person can act on one of them.
 func (s *Scheduler) LetGo(endpoint string) {
 	s.ask(func() {

@@ -1,0 +1,77 @@
+// Keeps what the pages show up to date: by the stream, or by asking again and again where there is none.
+import { get, stream } from './api.js'
+
+const POLL = 3000 // milliseconds
+const SLOWLY = 60_000
+
+// Live holds the newest answers and tells its listener of every change.
+export class Live {
+  constructor(path, parts, slow, changed) {
+    Object.assign(this, { path, parts, slow, changed, data: {}, state: 'connecting', error: null })
+  }
+
+  start() {
+    this.follow()
+    this.askSlowly()
+    // A page that nobody looks at asks for nothing.
+    document.addEventListener('visibilitychange', () => {
+      if (document.hidden) this.abort?.abort()
+      else this.follow()
+    })
+  }
+
+  set(state, error = null) {
+    this.state = state
+    this.error = error
+    this.changed()
+  }
+
+  take(part, value) {
+    this.data[part] = value
+    this.changed()
+  }
+
+  async follow() {
+    if (this.following) return
+    this.following = true
+    for (let failed = 0; !document.hidden; failed++) {
+      this.abort = new AbortController()
+      try {
+        await stream(this.path, this.abort.signal, (part, value) => {
+          failed = 0
+          if (this.state !== 'live') this.set('live')
+          this.take(part, value)
+        })
+      } catch (err) {
+        if (err.status === 0 || err.status === undefined) this.set('offline', err)
+        else this.set('polling', err)
+      }
+      if (document.hidden) break
+      if (failed > 0 || this.state !== 'live') await this.poll(Math.min(10, failed + 1))
+    }
+    this.following = false
+  }
+
+  // poll asks by itself for a while, before the stream is tried again.
+  async poll(times) {
+    for (let i = 0; i < times && !document.hidden; i++) {
+      try {
+        for (const part of this.parts) this.take(part, await get(part === 'replays' ? 'dead-letters/replays' : part))
+        this.set('polling')
+      } catch (err) {
+        this.set(err.status === 401 ? 'locked' : 'offline', err)
+      }
+      await new Promise((done) => setTimeout(done, POLL))
+    }
+  }
+
+  // askSlowly is for what changes by the half hour.
+  async askSlowly() {
+    for (;;) {
+      try {
+        if (!document.hidden) for (const part of this.slow) this.take(part, await get(part))
+      } catch { /* the stream says what is wrong */ }
+      await new Promise((done) => setTimeout(done, this.data[this.slow[0]] ? SLOWLY : POLL))
+    }
+  }
+}
