@@ -285,6 +285,38 @@ func TestMaxConcurrentStreams(t *testing.T) {
 	}
 }
 
+// TestLimitBelowWhatIsUnderWay: a limit of streams that comes when there are more already delays the rest, and stops nothing.
+func TestLimitBelowWhatIsUnderWay(t *testing.T) {
+	const streams = 20
+	limited := make(chan struct{})
+	var opened atomic.Int64
+	r := newH2(t, func(r *h2recv) {
+		r.late = true
+		r.headers = func(c *h2conn, _ uint32) {
+			if opened.Add(1) == 5 {
+				c.do(func(f *http2.Framer) {
+					_ = f.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
+				})
+				close(limited)
+			}
+		}
+		r.reply = func(c *h2conn, q h2request) {
+			go func() {
+				<-limited
+				answer204(c, q)
+			}()
+		}
+	})
+	for _, got := range sendAtOnce(t, r.endpoint(t, 1), r.url("/"), streams) {
+		if got.Class != "" {
+			t.Errorf("%+v", got)
+		}
+	}
+	if len(r.streams()) != streams || r.connections() != 1 {
+		t.Errorf("%d streams on %d connections", len(r.streams()), r.connections())
+	}
+}
+
 // TestVanishedReceiver: an attempt that hears nothing takes its connection with it, so that the next one gets another.
 func TestVanishedReceiver(t *testing.T) {
 	r := newH2(t, func(r *h2recv) {

@@ -26,6 +26,7 @@ type h2recv struct {
 	net.Listener
 	ca       string
 	settings []http2.Setting
+	late     bool // the server's SETTINGS are left to headers
 	// greet runs after the server's SETTINGS, before any stream; nil: nothing.
 	greet func(c *h2conn)
 	// reply runs when a request is here whole.
@@ -147,7 +148,9 @@ func (r *h2recv) serve(c *h2conn) {
 	if _, err := io.ReadFull(c, preface); err != nil || string(preface) != http2.ClientPreface {
 		return
 	}
-	c.do(func(f *http2.Framer) { _ = f.WriteSettings(r.settings...) })
+	if !r.late {
+		c.do(func(f *http2.Framer) { _ = f.WriteSettings(r.settings...) })
+	}
 	if r.greet != nil {
 		r.greet(c)
 	}
