@@ -138,8 +138,9 @@ type salvager struct {
 	found  int
 	census census
 	gaps   map[layout.Bucket]map[string][]byte
-	// nameless tells that there are records in a bucket of no known name.
-	nameless bool
+	// unsure tells that there are records for which nothing vouches: those below a root whose meta page is not valid, or
+	// in a bucket of no known name.
+	unsure bool
 	// newIDs, where not nil, says that nothing is missing but the last commit: the IDs of its events that were found.
 	newIDs map[string]bool
 }
@@ -147,8 +148,8 @@ type salvager struct {
 func (v *salvager) run(ctx context.Context) (report SalvageReport, err error) {
 	walk, err := v.f.Walk(ctx, v.sure)
 	damaged := walk.DamagedPages
-	if v.nameless {
-		damaged++
+	if v.unsure {
+		damaged = max(damaged, 1)
 	}
 	if err == nil && v.err == nil {
 		switch {
@@ -185,11 +186,12 @@ func (v *salvager) finish(damaged int64) (report SalvageReport, err error) {
 // sure takes an entry that hangs together with the root. The scan finds the doubtful ones again.
 func (v *salvager) sure(e pagefile.Entry) bool {
 	if e.Doubtful || len(e.Bucket) != 1 {
+		v.unsure = v.unsure || e.Doubtful
 		return true
 	}
 	id, ok := layout.ByName(e.Bucket[0])
 	if !ok {
-		v.nameless = true // a bucket whose name is damaged: its records are looked for by their kind
+		v.unsure = true // a bucket whose name is damaged: its records are looked for by their kind
 		return true
 	}
 	if _, ok := layout.Seq(e.Key); !ok && (bySeq(id) || id == layout.Aside) {
