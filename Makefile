@@ -63,6 +63,14 @@ torture: ## break everything around Postern for DURATION (default 10m), from a S
 	@./.ci/postgres
 	$(GO) test -count=1 -timeout 0 -v -run '^TestTorture$$' ./proxy/torture -for $(or $(DURATION),10m) -seed $(or $(SEED),0) -only '$(ONLY)' -report '$(abspath $(JSON))'
 
+.PHONY: torture-load
+torture-load: ## bursts, very many endpoints and great backlogs, in full size (minutes)
+	$(GO) test -count=1 -timeout 0 -v -run '^Test(Burst|BurstIntoASmallSpool|ManyEndpoints|BacklogBesideAHealthyEndpoint)$$' ./proxy/torture -heavy
+
+.PHONY: soak
+soak: ## run at RATE events a second (default 200) for DURATION (default 1h), and end where it began
+	$(GO) test -count=1 -timeout 0 -v -run '^TestSoak$$' ./proxy/torture -soak $(or $(DURATION),1h) -rate $(or $(RATE),200) -report '$(abspath $(JSON))'
+
 .PHONY: clean
 clean: ## remove what was built; a spool in postern-data stays
 	rm -rf bin

@@ -19,6 +19,9 @@ var (
 	seed   = flag.Uint64("seed", 0, "plan the rounds from this `number` (0: a new one, which is printed)")
 	only   = flag.String("only", "", "only the faults whose name matches this `regexp`")
 	result = flag.String("report", "", "write the table to this `file` as JSON")
+	heavy  = flag.Bool("heavy", false, "the limits of load in full size")
+	soak   = flag.Duration("soak", 15*time.Second, "how `long` the soak takes")
+	rate   = flag.Int("rate", 200, "events a second of the soak")
 	keep   = flag.String("keep", "", "the `directory` for what a failed run leaves (default: a temporary one)")
 )
 
