@@ -17,6 +17,7 @@ import (
 // no log line, metric, list, detail, command or row in Postgres shows it. With reveal=1 it shows, and the log tells who
 // looked.
 func TestSecretsStayHidden(t *testing.T) {
+	t.Parallel()
 	for _, format := range []string{"json", "text"} {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()

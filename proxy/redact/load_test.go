@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -34,14 +35,25 @@ type listedPackage struct {
 	Module                  *struct{ Main bool }
 }
 
-// loadProgram asks the go command for the module's packages, in the order of their imports, and checks their types.
+// loadedOnce is the program for all tests, also of further rounds.
+var loadedOnce = sync.OnceValues(load)
+
 func loadProgram(t *testing.T) *program {
 	t.Helper()
+	p, err := loadedOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// load asks the go command for the module's packages, in the order of their imports, and checks their types.
+func load() (*program, error) {
 	list := exec.Command("go", "list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,Module", "postern/...")
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
-		t.Fatalf("go list: %v", err)
+		return nil, fmt.Errorf("go list: %w", err)
 	}
 	p := &program{fset: token.NewFileSet(), ours: map[string]*types.Package{}, files: map[string][]*ast.File{}, info: &types.Info{
 		Types: map[ast.Expr]types.TypeAndValue{}, Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{},
@@ -52,9 +64,9 @@ func loadProgram(t *testing.T) *program {
 	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var l listedPackage
 		if err := dec.Decode(&l); errors.Is(err, io.EOF) {
-			break
+			return p, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		if l.Module == nil || !l.Module.Main {
 			exports[l.ImportPath] = l.Export
@@ -65,15 +77,18 @@ func loadProgram(t *testing.T) *program {
 			names = append(names, filepath.Join(l.Dir, name))
 		}
 		if err := p.check(l.ImportPath, names); err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
+		p.order = append(p.order, l.ImportPath)
 	}
-	return p
 }
 
 // with adds one more package, from a folder that the go command does not look at, and returns its files.
 func (p *program) with(t *testing.T, dir string) []*ast.File {
 	t.Helper()
+	if files := p.files["postern/"+dir]; files != nil {
+		return files
+	}
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("%s: %v, %d files", dir, err, len(names))
@@ -99,7 +114,6 @@ func (p *program) check(path string, names []string) error {
 		return fmt.Errorf("check the types of %s: %w", path, err)
 	}
 	p.ours[path] = pkg
-	p.order = append(p.order, path)
 	return nil
 }
 
