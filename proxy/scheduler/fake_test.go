@@ -71,7 +71,7 @@ func (f *fakeStore) putLocked(endpoint string, change ...func(*spool.Event)) *sp
 	return l
 }
 
-func (f *fakeStore) Lease(endpoint string, now time.Time, max int, _ int64) (got []*spool.Lease, next time.Time, _ error) {
+func (f *fakeStore) Lease(endpoint string, now time.Time, max int, maxBytes int64) (got []*spool.Lease, next time.Time, _ error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.leaseCalls++
@@ -90,9 +90,11 @@ func (f *fakeStore) Lease(endpoint string, now time.Time, max int, _ int64) (got
 	})
 	for _, l := range waiting {
 		seq := l.Event.Seq
-		if len(got) == max || f.due[seq].After(now) {
+		size := int64(len(l.Event.Target) + len(l.Event.Body))
+		if len(got) == max || len(got) > 0 && size > maxBytes || f.due[seq].After(now) {
 			return got, f.due[seq], nil
 		}
+		maxBytes -= size
 		f.leased[seq] = true
 		l.Fresh = false
 		got = append(got, l)
