@@ -152,6 +152,7 @@ const roomy = "spool: { max_bytes: 8GiB, max_endpoint_share: 1 }\ntargets: { all
 
 // A burst from many connections at once: each is answered, what was accepted comes once, memory stays bounded.
 func TestBurst(t *testing.T) {
+	parallelWhereLean(t)
 	events, conns := size(4000, 100_000), size(100, 500)
 	c := newCounter(t)
 	p := loaded(t, roomy)
@@ -169,6 +170,7 @@ func TestBurst(t *testing.T) {
 
 // A burst into a spool that is too small for it: 503 with Retry-After, and what was accepted comes.
 func TestBurstIntoASmallSpool(t *testing.T) {
+	parallelWhereLean(t)
 	events := size(3000, 30_000)
 	c := newCounter(t)
 	c.down.Store(true)
@@ -184,6 +186,7 @@ func TestBurstIntoASmallSpool(t *testing.T) {
 
 // Very many endpoints, each with its own line, gate and state.
 func TestManyEndpoints(t *testing.T) {
+	parallelWhereLean(t)
 	n := size(1000, 10_000)
 	c := newCounter(t)
 	var b strings.Builder
@@ -215,6 +218,7 @@ func TestManyEndpoints(t *testing.T) {
 
 // One endpoint with a great backlog takes nothing from a healthy one, and the backlog is delivered when it is back.
 func TestBacklogBesideAHealthyEndpoint(t *testing.T) {
+	parallelWhereLean(t)
 	n := size(10_000, 1_000_000)
 	c := newCounter(t)
 	c.down.Store(true)
@@ -255,4 +259,11 @@ func TestBacklogBesideAHealthyEndpoint(t *testing.T) {
 	}
 	c.down.Store(false)
 	c.wait(t, n+100, time.Duration(60+n/1000)*time.Second)
+}
+
+// parallelWhereLean lets the lean forms run beside each other; the full ones measure, one by one.
+func parallelWhereLean(t *testing.T) {
+	if !*heavy {
+		t.Parallel()
+	}
 }
