@@ -54,8 +54,16 @@ vuln: ## look for known vulnerabilities in the code that is called (needs vuln.g
 	esac; exit $$code
 
 .PHONY: bench
-bench: ## measure throughput, latency and memory beside references, in one run
-	$(GO) run ./proxy/bench
+bench: ## measure throughput, latency and memory beside references, 15 minutes (ARGS=--quick: two; ARGS=--help)
+	$(GO) run ./proxy/bench $(ARGS)
+
+.PHONY: bench-plot
+bench-plot: ## measure growth up to ten times the sizes of bench, and draw it into docs/img (half an hour; ARGS=--quick: two minutes)
+	$(GO) run ./proxy/bench --growth --json docs/img/growth.json --plot docs/img/growth.svg $(ARGS)
+
+.PHONY: bench-redraw
+bench-redraw: ## draw docs/img/growth.svg anew from docs/img/growth.json
+	$(GO) run ./proxy/bench --json docs/img/growth.json --plot docs/img/growth.svg
 
 # A go test binary whose flags are given by name here: make torture DURATION=10m SEED=7 ONLY=SIGKILL JSON=torture.json
 .PHONY: torture
@@ -65,7 +73,7 @@ torture: ## break everything around Postern for DURATION (default 10m), from a S
 
 .PHONY: torture-load
 torture-load: ## bursts, very many endpoints and great backlogs, in full size (minutes)
-	$(GO) test -count=1 -timeout 0 -v -run '^Test(Burst|BurstIntoASmallSpool|ManyEndpoints|BacklogBesideAHealthyEndpoint|GrowthAndAfter)$$' ./proxy/torture -heavy
+	$(GO) test -count=1 -timeout 0 -v -run '^Test(Burst|BurstIntoASmallSpool|ManyEndpoints|BacklogBesideAHealthyEndpoint)$$' ./proxy/torture -heavy
 
 .PHONY: soak
 soak: ## run at RATE events a second (default 200) for DURATION (default 1h), and end where it began

@@ -73,7 +73,9 @@ var mayImport = map[string][]string{
 	"postern/proxy/cli/guide": {},
 	"postern/proxy/demo":      {"postern/proxy/app", "postern/proxy/client", "postern/configs", "postern/proxy/cli/term"},
 	"postern/proxy/e2e":       {},
-	"postern/proxy/bench":     {"postern/sync/pgtest"},
+	"postern/proxy/bench":     {"postern/proxy/bench/chart", "postern/sync/pgtest"},
+	// Draws what bench measured.
+	"postern/proxy/bench/chart": {},
 	// For tests of pages only.
 	"postern/proxy/e2e/browser": {},
 	"postern/proxy/torture":     {},

@@ -23,7 +23,7 @@ func (l *lab) withDatabase(ctx context.Context, settings []string, f func(*datab
 	d := &database{schema: "bench_" + strings.ToLower(rand.Text()[:12])}
 	dsn, remove, err := pgtest.Provide(settings...)
 	if err != nil {
-		return err
+		return needs{"a Postgres", err}
 	}
 	defer func() { err = errors.Join(err, remove()) }()
 	d.dsn = dsn

@@ -12,62 +12,6 @@ import (
 	"time"
 )
 
-// sizes say how much of everything one run does.
-type sizes struct {
-	conns   int           // connections of the closed loop
-	body    int           // bytes of a JSON body
-	load    time.Duration // one round of a closed loop
-	warm    time.Duration // before it, not counted
-	deliver int64         // events of one round of accept and deliver
-	open    time.Duration // one round at a fixed rate
-	syncs   int           // pairs of fdatasync
-	backlog int64         // events that wait
-	waiting int           // bytes of the body of one of those
-	drain   int64         // events delivered out of them in one round
-	idle    time.Duration
-	day     int64 // attempts of one day in Postgres
-}
-
-func sizesFor(short bool) sizes {
-	s := sizes{
-		conns: 128, body: 500, load: 5 * time.Second, warm: time.Second, deliver: 50_000, open: 10 * time.Second, syncs: 500,
-		backlog: 1_000_000, waiting: 1024, drain: 30_000, idle: 10 * time.Second,
-		day: 10_000_000,
-	}
-	if short {
-		s.day /= 10
-		s.load, s.warm, s.open, s.idle = s.load/10, s.warm/10, s.open/10, s.idle/10
-		s.deliver, s.backlog, s.drain, s.syncs = s.deliver/10, s.backlog/10, s.drain/10, s.syncs/10
-	}
-	return s
-}
-
-// experiment measures one thing and adds rows to the report.
-type experiment struct {
-	name string
-	run  func(*lab, context.Context) error
-}
-
-var experiments = []experiment{
-	{"accept", (*lab).accept},
-	{"deliver", (*lab).deliver},
-	{"latency", (*lab).latency},
-	{"lone", (*lab).lone},
-	{"backlog", (*lab).backlog},
-	{"idle", (*lab).idle},
-	{"postgres-rows", (*lab).postgresRows},
-	{"postgres-deliver", (*lab).postgresDeliver},
-	{"postgres-views", (*lab).postgresViews},
-}
-
-func experimentNames() []string {
-	var names []string
-	for _, e := range experiments {
-		names = append(names, e.name)
-	}
-	return names
-}
-
 // lab is where the experiments happen: a temporary directory, the binary under test, and the report.
 type lab struct {
 	options
@@ -83,10 +27,10 @@ func newLab(ctx context.Context, o options, progress io.Writer) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{options: o, sizes: sizesFor(o.short), dir: dir, binary: o.postern, progress: progress}
+	l := &lab{options: o, sizes: o.sizes(), dir: dir, binary: o.postern, progress: progress}
 	l.report = reportData{
 		Date: time.Now().UTC().Format(time.DateOnly), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH,
-		CPUs: runtime.NumCPU(), Rounds: o.rounds, Short: o.short,
+		CPUs: runtime.NumCPU(), Rounds: o.rounds, Quick: o.quick,
 	}
 	if l.binary == "" {
 		if err := l.build(ctx); err != nil {
@@ -111,24 +55,51 @@ func (l *lab) build(ctx context.Context) error {
 // close removes everything that was written.
 func (l *lab) close() error { return os.RemoveAll(l.dir) }
 
+// runAll runs the experiments that were asked for. One that lacks what it needs (a Postgres) is left out with a note,
+// unless it was asked for by name.
 func (l *lab) runAll(ctx context.Context) error {
-	ran := false
 	for _, e := range experiments {
-		if !l.only.MatchString(e.name) {
+		if !l.wants(e) {
 			continue
 		}
-		ran = true
-		if err := e.run(l, ctx); err != nil {
-			if ctx.Err() != nil {
-				return errors.New("interrupted; what was written has been removed")
-			}
+		l.report.Groups = append(l.report.Groups, group{Name: e.name, About: e.about(l)})
+		began := time.Now()
+		err := e.run(l, ctx)
+		switch missing := (needs{}); {
+		case err == nil:
+		case ctx.Err() != nil:
+			return errInterrupted
+		case errors.As(err, &missing) && l.only == nil:
+			l.say("%s is left out: %v", e.name, missing.err)
+			l.group().LeftOut = missing.Error()
+		default:
 			return fmt.Errorf("%s: %w", e.name, err)
 		}
-	}
-	if !ran {
-		return fmt.Errorf("-run matches none of the experiments %v", experimentNames())
+		l.say("%s took %.0f s", e.name, time.Since(began).Seconds())
 	}
 	return nil
+}
+
+var errInterrupted = errors.New("interrupted; what was written has been removed")
+
+// needs is the error of an experiment that lacks something.
+type needs struct {
+	what string
+	err  error
+}
+
+func (n needs) Error() string { return fmt.Sprintf("it needs %s: %v", n.what, n.err) }
+func (n needs) Unwrap() error { return n.err }
+
+// group is the part of the report that is being written.
+func (l *lab) group() *group { return &l.report.Groups[len(l.report.Groups)-1] }
+
+func (l *lab) add(rows ...row) {
+	g := l.group()
+	g.Rows = append(g.Rows, rows...)
+	for _, r := range rows {
+		l.say("  %s: %s %s", r.Name, quantity(r.Value, r.Unit), r.comparison())
+	}
 }
 
 // say tells the person who waits what is going on.

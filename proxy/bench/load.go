@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,8 +15,11 @@ import (
 // loadSpec is what the load generator is asked to do. Either Count, or For; with Rate the loop is open.
 type loadSpec struct {
 	Addr, Path string
+	Spread     int           // over so many paths: Path with 0, 1, … behind it; 0: Path alone
 	Conns      int           // keep-alive connections
-	Body       int           // bytes
+	Body       int           // bytes of the JSON of a POST
+	Get        bool          // a GET with a target of getTarget bytes instead
+	Stamp      bool          // tell the receiver when each request was meant to leave
 	Want       int           // the only right status
 	Count      int64         // requests in all, or
 	For        time.Duration // how long, after
@@ -65,16 +69,22 @@ func roleLoad(parameters string, stdout io.Writer) error {
 
 // load connects, and only then begins: dialling is not what is measured.
 func load(s loadSpec) (loadResult, error) {
-	conns := make([]*loadConn, s.Conns)
+	conns, requests := make([]*loadConn, s.Conns), requests(s)
 	for i := range conns {
 		c, err := net.Dial("tcp", s.Addr)
 		if err != nil {
 			return loadResult{}, err
 		}
 		defer c.Close()
-		conns[i] = &loadConn{conn: c, reader: bufio.NewReaderSize(c, 4096), request: request(s.Addr, s.Path, s.Body), want: s.Want}
+		conns[i] = &loadConn{conn: c, reader: bufio.NewReaderSize(c, 4096), requests: requests, turn: i, step: s.Conns, want: s.Want}
+		if s.Stamp {
+			conns[i].requests, conns[i].stamped = [][]byte{slices.Clone(requests[0])}, true // its own: it writes into it
+		}
 	}
 	begin := time.Now()
+	for _, c := range conns {
+		c.counted = begin.Add(s.Warm)
+	}
 	next := closedLoop(s, begin)
 	if s.Rate > 0 {
 		next = openLoop(s, begin)
@@ -115,10 +125,14 @@ func openLoop(s loadSpec, begin time.Time) func() (time.Time, bool) {
 
 // loadConn is one connection, with one request on it at a time.
 type loadConn struct {
-	conn    net.Conn
-	reader  *bufio.Reader
-	request []byte
-	want    int
+	conn     net.Conn
+	reader   *bufio.Reader
+	requests [][]byte // sent in turns, beginning with turn, by steps of step: the connections share them
+	turn     int
+	step     int
+	stamped  bool
+	counted  time.Time // stamps of what was meant to leave before this are zero: the warm-up
+	want     int
 
 	head  message
 	done  []answered
@@ -137,7 +151,7 @@ func (c *loadConn) run(next func() (time.Time, bool)) {
 		if !ok {
 			return
 		}
-		if c.err = c.once(); c.err != nil {
+		if c.err = c.once(from); c.err != nil {
 			return
 		}
 		now := time.Now()
@@ -145,8 +159,16 @@ func (c *loadConn) run(next func() (time.Time, bool)) {
 	}
 }
 
-func (c *loadConn) once() error {
-	if _, err := c.conn.Write(c.request); err != nil {
+func (c *loadConn) once(from time.Time) error {
+	request := c.requests[c.turn%len(c.requests)]
+	c.turn += c.step
+	switch {
+	case c.stamped && from.Before(c.counted):
+		stamp(request, time.Unix(0, 0))
+	case c.stamped:
+		stamp(request, from)
+	}
+	if _, err := c.conn.Write(request); err != nil {
 		return err
 	}
 	if err := readHead(c.reader, &c.head); err != nil {

@@ -2,15 +2,16 @@
 // ratios.
 //
 // What it promises: every server that is measured, Postern or reference, is a process of its own, and the same load
-// generator drives each of them, so that the cost of the client is the same for all. Reference and subject take turns
-// (A B A B), and the ratio is taken within each turn, since a shared machine is never equally fast twice. Every answer
-// is checked: a run in which one request was not answered as expected, or one event did not arrive, fails instead of
-// printing a number. Latencies at a fixed rate count from the time at which a request was meant to leave.
+// generator drives each of them, so that the cost of the client is the same for all. Reference and subject take turns,
+// and the ratio is taken within each turn, since a shared machine is never equally fast twice. Every answer is checked:
+// a run in which one request was not answered as expected, or one event did not arrive, fails instead of printing a
+// number. Latencies at a fixed rate count from the time at which a request was meant to leave.
 //
 // What it leaves out: networks (all of it is loopback), TLS, slow receivers, and disks other than the one that the
 // temporary directory is on.
 //
-// The same program plays the other roles (load generator, receiver, references) by starting itself anew; see roles.go.
+// With --growth it measures the same at other sizes, and with --plot it draws that as a picture (package chart). The
+// same program plays the other roles (load generator, receiver, references) by starting itself anew; see roles.go.
 package main
 
 import (
@@ -21,9 +22,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"regexp"
+	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -50,49 +52,99 @@ func report(err error) int {
 
 // options are what the command line says.
 type options struct {
-	short   bool
-	json    string
-	only    *regexp.Regexp
-	rounds  int
-	postern string
+	quick    bool
+	growth   bool
+	json     string
+	plot     string
+	only     []string // nil: all that need not be asked for
+	rounds   int
+	duration time.Duration
+	postern  string
 }
+
+// How often reference and subject take turns unless it is said.
+const fullRounds, quickRounds = 5, 1
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
-	var pattern string
+	var only string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.BoolVar(&o.short, "short", false, "a tenth of every size and time, and one round: a look, not a measurement")
+	flags.BoolVar(&o.quick, "quick", false, "smaller sizes, shorter times and one round: a look of about two minutes, not a measurement")
+	flags.BoolVar(&o.growth, "growth", false, "measure how throughput changes with events waiting, endpoints, body size and connections, instead of the table")
 	flags.StringVar(&o.json, "json", "", "write the results to this `FILE` too, every round included")
-	flags.StringVar(&pattern, "run", "", "only the experiments whose name matches this `REGEXP` ("+strings.Join(experimentNames(), ", ")+")")
-	flags.IntVar(&o.rounds, "rounds", 0, "how often reference and subject take turns (default 3, with -short 1)")
+	flags.StringVar(&o.plot, "plot", "", "draw what --growth has measured, or has written to --json before, into this SVG `FILE`")
+	flags.StringVar(&only, "only", "", "only these `GROUPS`, with commas between them: "+strings.Join(experimentNames(), " ")+
+		" (views takes about six minutes and runs only when it is named)")
+	flags.IntVar(&o.rounds, "rounds", 0, fmt.Sprintf("how often reference and subject take turns (default %d, with --quick %d)", fullRounds, quickRounds))
+	flags.DurationVar(&o.duration, "duration", 0, "how long each timed load takes (default "+full.load.String()+", at a fixed rate "+full.open.String()+")")
 	flags.StringVar(&o.postern, "postern", "", "measure this `BINARY` instead of building one")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q is not understood; see -help", flags.Arg(0))
-	}
-	if o.rounds < 0 {
-		return o, fmt.Errorf("-rounds %d: at least one is needed", o.rounds)
+	if only != "" {
+		o.only = strings.Split(only, ",")
 	}
 	if o.rounds == 0 {
-		o.rounds = 3
-		if o.short {
-			o.rounds = 1
+		o.rounds = fullRounds
+		if o.quick {
+			o.rounds = quickRounds
 		}
 	}
-	var err error
-	o.only, err = regexp.Compile(pattern)
-	return o, err
+	return o, o.check(flags.Args())
 }
 
-// run makes the laboratory, runs the experiments, and clears up, also where ctx ends before they do.
+func (o options) check(rest []string) error {
+	switch {
+	case len(rest) > 0:
+		return fmt.Errorf("%q is not understood; see --help", rest[0])
+	case o.rounds < 1:
+		return fmt.Errorf("--rounds %d: at least one is needed", o.rounds)
+	case o.duration < 0:
+		return fmt.Errorf("--duration %v: it cannot be negative", o.duration)
+	case o.growth && o.only != nil:
+		return errors.New("--growth measures its own groups; leave --only out")
+	case o.plot != "" && !o.growth && o.json == "":
+		return errors.New("--plot needs --growth, or --json FILE with what an earlier --growth has written")
+	}
+	return checkNames(o.only)
+}
+
+// run does what the command line asks for.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parseOptions(args, stderr)
+	if err == nil {
+		err = errors.Join(mayWrite(o.json), mayWrite(o.plot))
+	}
+	switch {
+	case err != nil:
+		return err
+	case o.growth:
+		return runGrowth(ctx, o, stderr)
+	case o.plot != "":
+		return redraw(o.json, o.plot)
+	}
+	return runTable(ctx, o, stdout, stderr)
+}
+
+// mayWrite finds out whether a file can be written, before a quarter of an hour of measuring: it makes its folder, and
+// opens it without changing it.
+func mayWrite(file string) error {
+	if file == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}
+	return f.Close()
+}
+
+// runTable makes the laboratory, runs the experiments, and clears up, also where ctx ends before they do.
+func runTable(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	l, err := newLab(ctx, o, stderr)
 	if err != nil {
 		return err
@@ -101,10 +153,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := l.runAll(ctx); err != nil {
 		return err
 	}
+	err = l.report.writeTable(stdout)
 	if o.json != "" {
-		if err := l.report.writeJSON(o.json); err != nil {
-			return err
-		}
+		err = errors.Join(err, writeJSON(o.json, l.report))
 	}
-	return l.report.writeTable(stdout)
+	return err
 }

@@ -45,11 +45,11 @@ func over(values []float64) spread {
 	return spread{median, sorted[0], sorted[len(sorted)-1], values}
 }
 
-// ratios divides round by round: the two of one round had the same machine under them.
-func ratios(subject, reference []float64) []float64 {
+// each compares round by round: the two of one round had the same machine under them.
+func each(subject, reference []float64, compare func(a, b float64) float64) []float64 {
 	out := make([]float64, len(subject))
 	for i := range subject {
-		out[i] = subject[i] / reference[i]
+		out[i] = compare(subject[i], reference[i])
 	}
 	return out
 }

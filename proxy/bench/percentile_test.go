@@ -88,7 +88,7 @@ func TestOver(t *testing.T) {
 
 // A machine that was half as fast in one round must not show in the ratio.
 func TestRatiosAreTakenRoundByRound(t *testing.T) {
-	r := row{Value: over([]float64{60, 30, 60})}.beside("other", []float64{100, 50, 100}).ratioAtLeast(0.6)
+	r := row{Value: over([]float64{60, 30, 60})}.beside("other", []float64{100, 50, 100}).atLeast(0.6)
 	if r.Ratio.Min != 0.6 || r.Ratio.Max != 0.6 || !r.Aim.Met {
 		t.Errorf("ratio %+v, aim %+v", *r.Ratio, *r.Aim)
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -34,13 +33,22 @@ const configuration = `listen: %s
 admin: { listen: %s }
 log: { level: warn }
 concurrency: 256
-spool: { dir: %q, max_bytes: 16GiB, max_endpoint_share: 1.0 }
+spool: { dir: %q, max_bytes: 32GiB, max_endpoint_share: 1.0%s }
 endpoints:
-  - { name: sink, url: "http://%s/sink", concurrency: 128 }
-`
+%s`
 
-// newPostern prepares one that delivers to a receiver and does not start it. more are further lines of its configuration.
-func (l *lab) newPostern(dir, receiver string, more ...string) (*postern, error) {
+// named is an endpoint of that configuration.
+const named = "  - { name: %s, url: \"http://%s/sink\", concurrency: 128 }\n"
+
+// setup is what is special about one Postern, as text of its configuration.
+type setup struct {
+	spool     string // further settings of the spool, each with ", " in front
+	endpoints string // further lines of the list of endpoints
+	more      string // further lines at the end
+}
+
+// newPostern prepares one that delivers to a receiver and does not start it.
+func (l *lab) newPostern(dir, receiver string, with setup) (*postern, error) {
 	p := &postern{binary: l.binary, dir: dir, client: http.Client{Timeout: 10 * time.Second}}
 	for _, addr := range []*string{&p.ingest, &p.admin} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,24 +58,26 @@ func (l *lab) newPostern(dir, receiver string, more ...string) (*postern, error)
 		defer ln.Close()
 		*addr = ln.Addr().String()
 	}
-	p.text = fmt.Sprintf(configuration, p.ingest, p.admin, filepath.Join(dir, "data"), receiver)
-	return p, p.configure(more...)
+	p.text = fmt.Sprintf(configuration, p.ingest, p.admin, p.spool(), with.spool, fmt.Sprintf(named, sink, receiver)+with.endpoints)
+	return p, p.configure(with.more)
 }
 
+func (p *postern) spool() string { return filepath.Join(p.dir, "data") }
+
 // configure writes the configuration, with further lines.
-func (p *postern) configure(more ...string) error {
-	return os.WriteFile(p.config(), []byte(p.text+strings.Join(more, "")), 0o600)
+func (p *postern) configure(more string) error {
+	return os.WriteFile(p.config(), []byte(p.text+more), 0o600)
 }
 
 func (p *postern) config() string { return filepath.Join(p.dir, "postern.yaml") }
 
 // startPostern prepares and starts one in a fresh directory. end stops it and removes everything.
-func (l *lab) startPostern(ctx context.Context, receiver string, more ...string) (p *postern, end func(), err error) {
+func (l *lab) startPostern(ctx context.Context, receiver string, with setup) (p *postern, end func(), err error) {
 	dir, remove, err := l.space()
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err = l.newPostern(dir, receiver, more...)
+	p, err = l.newPostern(dir, receiver, with)
 	if err == nil {
 		_, err = p.start(ctx)
 	}
@@ -154,9 +164,11 @@ func (p *postern) stop() error {
 
 func (p *postern) pid() int { return p.cmd.Process.Pid }
 
-// act pauses or resumes the endpoint.
-func (p *postern) act(action string) error {
-	resp, err := p.client.Post("http://"+p.admin+"/api/v1/endpoints/"+sink+"/"+action, "application/json", nil)
+// act pauses or resumes the usual endpoint.
+func (p *postern) act(action string) error { return p.actOn(sink, action) }
+
+func (p *postern) actOn(endpoint, action string) error {
+	resp, err := p.client.Post("http://"+p.admin+"/api/v1/endpoints/"+endpoint+"/"+action, "application/json", nil)
 	if err != nil {
 		return err
 	}
@@ -171,6 +183,7 @@ func (p *postern) act(action string) error {
 // counts is the part of GET status that is looked at.
 type counts struct {
 	Pending  int64 `json:"pending"`
+	Awaiting int64 `json:"awaiting_retry"`
 	InFlight int64 `json:"in_flight"`
 	Sync     struct {
 		Connected bool
@@ -178,6 +191,9 @@ type counts struct {
 		Rejected  int64 `json:"rejected_rows"`
 	}
 }
+
+// waiting are all events that are not finished.
+func (c counts) waiting() int64 { return c.Pending + c.Awaiting + c.InFlight }
 
 func (p *postern) counts() (c counts, err error) {
 	resp, err := p.client.Get("http://" + p.admin + "/api/v1/status")
@@ -188,14 +204,22 @@ func (p *postern) counts() (c counts, err error) {
 	return c, json.NewDecoder(resp.Body).Decode(&c)
 }
 
-// settle waits until nothing is in flight.
-func (p *postern) settle() error {
-	for range 1000 {
+// until asks for the counts until they are as wanted, or until nobody believes in it any more.
+func (p *postern) until(ctx context.Context, what string, ok func(counts) bool) error {
+	limit, cancel := context.WithTimeout(ctx, awaitLimit)
+	defer cancel()
+	for {
 		c, err := p.counts()
-		if err != nil || c.InFlight == 0 {
+		if err != nil || ok(c) {
 			return err
 		}
-		time.Sleep(10 * time.Millisecond)
+		if err := sleep(limit, 10*time.Millisecond); err != nil {
+			return fmt.Errorf("waiting for postern to %s: %w; now %+v", what, err, c)
+		}
 	}
-	return fmt.Errorf("attempts are still in flight after ten seconds")
+}
+
+// settle waits until nothing is in flight.
+func (p *postern) settle(ctx context.Context) error {
+	return p.until(ctx, "end its attempts", func(c counts) bool { return c.InFlight == 0 })
 }

@@ -2,26 +2,24 @@ package main
 
 import (
 	"errors"
+	"os"
 	"testing"
-	"time"
 )
 
-func TestParseStat(t *testing.T) {
-	const after = " S 1 42 42 0 -1 4194304 1800 0 3 0 123 45 7 8 20 0 9 0 5000 1 2 3"
-	for name, c := range map[string]struct {
-		text string
-		want time.Duration
-		err  error
-	}{
-		"plain":               {"42 (postern)" + after, 1680 * time.Millisecond, nil},
-		"a name with blanks":  {"42 (a b) c (d)" + after, 1680 * time.Millisecond, nil},
-		"too short":           {"42 (postern) S 1 2", 0, errProc},
-		"not a number":        {"42 (x) S 1 42 42 0 -1 4194304 1800 0 3 0 12x 45 7", 0, errProc},
-		"nothing":             {"", 0, errProc},
-		"a name and no field": {"42 (x)", 0, errProc},
-	} {
-		if got, err := parseStat(c.text); got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s: %v, %v", name, got, err)
+func TestCPU(t *testing.T) {
+	used, err := cpuOf(os.Getpid())
+	if err != nil || used <= 0 {
+		t.Errorf("%v, %v", used, err)
+	}
+	if _, err := cpuOf(1 << 30); !errors.Is(err, errProc) {
+		t.Errorf("a process that is not there: %v", err)
+	}
+	if got, err := parseSchedstat("1070989 27431195 38\n"); err != nil || got != 1070989 {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, text := range []string{"", "x 1 2"} {
+		if _, err := parseSchedstat(text); !errors.Is(err, errProc) {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

@@ -7,15 +7,17 @@ import (
 	"hash/maphash"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
 
 // received is what a receiver tells of itself. Times are Unix nanoseconds.
 type received struct {
-	Requests    int64 // all that came
-	Events      int64 // distinct event IDs, or requests without one
-	First, Last int64 // when the first came, and the last that was waited for
+	Requests    int64     // all that came
+	Events      int64     // distinct event IDs, or requests without one
+	First, Last int64     // when the first came, and the last that was waited for
+	Latency     latencies // of those with a stamp, from the time at which they were meant to leave
 }
 
 // receiver answers every request with an empty 200 and counts event IDs.
@@ -24,6 +26,7 @@ type receiver struct {
 
 	mu      sync.Mutex // guards what follows
 	seen    map[uint64]struct{}
+	took    []time.Duration // of every first receipt of an event with a stamp
 	now     received
 	want    int64
 	reached chan received // has room for one
@@ -38,7 +41,7 @@ func newReceiver() *receiver {
 func (r *receiver) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seen, r.now, r.want, r.reached = map[uint64]struct{}{}, received{}, 0, nil
+	r.seen, r.now, r.want, r.reached, r.took = map[uint64]struct{}{}, received{}, 0, nil, nil
 }
 
 // roleReceiver serves, and answers three commands on its standard input: "count", "reset", and "wait N", which is
@@ -65,7 +68,9 @@ func roleReceiver(stdin io.Reader, stdout io.Writer) error {
 				return fmt.Errorf("the receiver does not know the command %q", command)
 			}
 		}
-		if err := out.Encode(<-r.wait(n)); err != nil {
+		got := <-r.wait(n)
+		got.Latency = r.latency()
+		if err := out.Encode(got); err != nil {
 			return err
 		}
 	}
@@ -83,6 +88,14 @@ func (r *receiver) wait(n int64) <-chan received {
 	}
 	r.want, r.reached = n, c
 	return c
+}
+
+// latency sums up the stamps that came so far.
+func (r *receiver) latency() latencies {
+	r.mu.Lock()
+	took := slices.Clone(r.took)
+	r.mu.Unlock()
+	return summarise(took)
 }
 
 func (r *receiver) serve(ln net.Listener) {
@@ -108,14 +121,14 @@ func (r *receiver) answer(c net.Conn) {
 		if _, err := in.Discard(m.length); err != nil {
 			return
 		}
-		r.count(m.eventID)
+		r.count(m.eventID, m.sent)
 		if _, err := c.Write(emptyOK); err != nil || m.closes {
 			return
 		}
 	}
 }
 
-func (r *receiver) count(eventID []byte) {
+func (r *receiver) count(eventID []byte, sent int64) {
 	key := maphash.Bytes(r.seed, eventID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,6 +141,9 @@ func (r *receiver) count(eventID []byte) {
 	}
 	r.now.Events++
 	r.now.Last = time.Now().UnixNano()
+	if sent > 0 {
+		r.took = append(r.took, time.Duration(r.now.Last-sent))
+	}
 	if r.now.First == 0 {
 		r.now.First = r.now.Last
 	}

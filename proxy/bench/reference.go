@@ -12,10 +12,11 @@ import (
 // roleAnswer is the reference for accepting: net/http with a handler that only answers 202. The server reads the body
 // to its end by itself, as it must for the next request on the connection.
 func roleAnswer(stdin io.Reader, stdout io.Writer) error {
-	return serveUntilEOF(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }), stdin, stdout)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
+	return serveUntilEOF(&http.Server{Handler: handler}, stdin, stdout)
 }
 
-// proxySpec is what the reverse proxy needs to know.
+// proxySpec is what the reverse proxy and the relay need to know.
 type proxySpec struct {
 	Receiver string // host:port
 	// Conns is how many connections to the receiver are kept; 0 leaves the transport as it comes.
@@ -34,16 +35,15 @@ func roleProxy(parameters string, stdin io.Reader, stdout io.Writer) error {
 	if s.Conns > 0 {
 		proxy.Transport = &http.Transport{MaxIdleConnsPerHost: s.Conns, MaxConnsPerHost: s.Conns, DisableCompression: true}
 	}
-	return serveUntilEOF(proxy, stdin, stdout)
+	return serveUntilEOF(&http.Server{Handler: proxy}, stdin, stdout)
 }
 
 // serveUntilEOF serves on a port of the system's choice, tells it, and ends with stdin.
-func serveUntilEOF(h http.Handler, stdin io.Reader, stdout io.Writer) error {
+func serveUntilEOF(server *http.Server, stdin io.Reader, stdout io.Writer) error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: h}
 	defer server.Close()
 	go server.Serve(ln)
 	if err := json.NewEncoder(stdout).Encode(address{ln.Addr().String()}); err != nil {

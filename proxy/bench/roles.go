@@ -37,6 +37,10 @@ func playRole(args []string, stdin io.Reader, stdout io.Writer) error {
 		return roleAnswer(stdin, stdout)
 	case "proxy":
 		return roleProxy(args[1], stdin, stdout)
+	case "relay":
+		return roleRelay(args[1], stdin, stdout)
+	case "queue":
+		return roleQueue(args[1], stdin, stdout)
 	}
 	return fmt.Errorf("no role is called %q", args[0])
 }
@@ -76,8 +80,11 @@ func startRole(ctx context.Context, name string, parameters any) (*child, error)
 	return c, nil
 }
 
+// roleProgram is this program; a test may put in one that starts faster than itself.
+var roleProgram = os.Executable
+
 func roleCommand(ctx context.Context, name string, parameters any) (*exec.Cmd, error) {
-	self, err := os.Executable()
+	self, err := roleProgram()
 	if err != nil {
 		return nil, err
 	}

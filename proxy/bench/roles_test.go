@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"postern/sync/pgtest"
 )
@@ -70,14 +71,14 @@ func TestReceiverCountsEventsOnce(t *testing.T) {
 func TestWaitIsAnsweredByTheEventThatWasMissing(t *testing.T) {
 	r := newReceiver()
 	reached := r.wait(2)
-	r.count([]byte("evt_1"))
-	r.count([]byte("evt_1"))
+	r.count([]byte("evt_1"), 0)
+	r.count([]byte("evt_1"), 0)
 	select {
 	case got := <-reached:
 		t.Fatalf("a repeated event was taken for the second one: %+v", got)
 	default:
 	}
-	r.count([]byte("evt_2"))
+	r.count([]byte("evt_2"), 0)
 	if got := <-reached; got.Events != 2 || got.Requests != 3 {
 		t.Errorf("%+v", got)
 	}
@@ -89,18 +90,22 @@ func TestLoadThroughTheReferences(t *testing.T) {
 	if err != nil || r.Counted != 200 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	for _, conns := range []int{0, 4} {
-		var got received
-		if err := sinkRole.ask("reset", &got); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		role   string
+		conns  int
+		answer int
+		get    bool
+	}{{"proxy", 0, 200, false}, {"proxy", 4, 200, true}, {"relay", 4, 202, false}, {"relay", 4, 202, true}} {
+		reference := start(t, c.role, proxySpec{Receiver: sinkRole.addr, Conns: c.conns})
+		spec := loadSpec{Conns: 4, Body: 500, Get: c.get, Want: c.answer, Count: 100}
+		f, err := pass(t.Context(), sinkRole, reference.server("/sink"), spec)
+		if err != nil || f["rate"] <= 0 {
+			t.Errorf("through %+v: %v, %v", c, f, err)
 		}
-		proxy := start(t, "proxy", proxySpec{Receiver: sinkRole.addr, Conns: conns})
-		if _, err := runLoad(t.Context(), loadSpec{Addr: proxy.addr, Path: "/sink", Conns: 4, Body: 500, Want: 200, Count: 100}); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := sinkRole.await(t.Context(), 100); err != nil || got.Requests != 100 {
-			t.Errorf("through the proxy with %d kept connections: %+v, %v", conns, got, err)
-		}
+	}
+	relay := start(t, "relay", proxySpec{Receiver: "127.0.0.1:1", Conns: 1})
+	if r, err := runLoad(t.Context(), loadSpec{Addr: relay.addr, Path: "/", Conns: 1, Want: 502, Count: 1}); err != nil {
+		t.Errorf("a relay without a receiver: %+v, %v", r, err)
 	}
 }
 
@@ -129,7 +134,7 @@ func TestARoleEndsWithItsRun(t *testing.T) {
 }
 
 func TestPlayRoleRefusesWhatItDoesNotKnow(t *testing.T) {
-	for _, args := range [][]string{nil, {"load"}, {"juggler", "{}"}, {"load", "nonsense"}, {"proxy", "nonsense"}} {
+	for _, args := range [][]string{nil, {"load"}, {"juggler", "{}"}, {"load", "nonsense"}, {"proxy", "nonsense"}, {"relay", "nonsense"}, {"queue", "nonsense"}} {
 		if err := playRole(args, strings.NewReader(""), io.Discard); err == nil {
 			t.Errorf("%v was played", args)
 		}
@@ -143,15 +148,46 @@ func TestOptions(t *testing.T) {
 	for _, c := range []struct {
 		args   string
 		rounds int
-		ok     bool
+		says   string // of the error
 	}{
-		{"", 3, true}, {"-short", 1, true}, {"-short -rounds 4", 4, true}, {"-run acc|idle", 3, true},
-		{"-rounds -1", 0, false}, {"-run (", 0, false}, {"extra", 0, false}, {"-nonsense", 0, false},
+		{"", 5, ""}, {"--quick", 1, ""}, {"--quick --rounds 4", 4, ""}, {"--only accept,idle", 5, ""}, {"--growth --plot x", 5, ""}, {"--json x --plot y", 5, ""},
+		{"--rounds -1", 0, "at least one"}, {"--only accept,nonsense", 0, "there are [accept"}, {"extra", 0, "extra"}, {"--nonsense", 0, "nonsense"},
+		{"--duration -1s", 0, "negative"}, {"--plot x", 0, "--growth"}, {"--growth --only idle", 0, "--only"},
 	} {
 		o, err := parseOptions(strings.Fields(c.args), io.Discard)
-		if (err == nil) != c.ok || c.ok && o.rounds != c.rounds {
+		if c.says == "" && (err != nil || o.rounds != c.rounds) {
 			t.Errorf("%q: %+v, %v", c.args, o, err)
 		}
+		if c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%q: %v does not say %q", c.args, err, c.says)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, o := range []options{{}, {quick: true}, {duration: 7 * time.Second}} {
+		s := o.sizes()
+		if o.duration > 0 && (s.load != o.duration || s.open != o.duration) {
+			t.Errorf("%+v: %+v", o, s)
+		}
+		if s.drain > s.backlog/2 || s.rate*s.open.Seconds() < 100 {
+			t.Errorf("%+v: sizes that do not fit together: %+v", o, s)
+		}
+	}
+}
+
+func TestWhatMustBeAskedForIsLeftOut(t *testing.T) {
+	var usual, named []string
+	for _, e := range experiments {
+		if (options{}).wants(e) {
+			usual = append(usual, e.name)
+		}
+		if (options{only: []string{"views", "idle"}}).wants(e) {
+			named = append(named, e.name)
+		}
+	}
+	if slices.Contains(usual, "views") || len(usual) != len(experiments)-1 || !slices.Equal(named, []string{"idle", "views"}) {
+		t.Errorf("usual %v, named %v", usual, named)
 	}
 }
 
@@ -160,14 +196,11 @@ func TestAnInterruptedRunLeavesNothing(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err := run(ctx, []string{"-short", "-postern", "/nonexistent"}, io.Discard, io.Discard)
+	err := run(ctx, []string{"--quick", "--postern", "/nonexistent"}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "interrupted") {
 		t.Errorf("%v", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-	if err := run(t.Context(), []string{"-run", "^nothing$", "-postern", "x"}, io.Discard, io.Discard); err == nil || errors.Is(err, context.Canceled) {
-		t.Errorf("a pattern that matches nothing: %v", err)
 	}
 }

@@ -8,14 +8,55 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// request is a whole POST as bytes. Written by hand, and once for all: net/http's client would cost the machine as
-// much as the server that is measured.
-func request(host, path string, size int) []byte {
-	body := jsonBody(size)
-	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-		path, host, len(body), body)
+// requests are whole requests as bytes, one for each path that a load is spread over. Written by hand, and once for all:
+// net/http's client would cost the machine as much as the server that is measured.
+func requests(s loadSpec) [][]byte {
+	paths := []string{s.Path}
+	if s.Spread > 0 {
+		paths = paths[:0]
+		for i := range s.Spread {
+			paths = append(paths, s.Path+strconv.Itoa(i))
+		}
+	}
+	all := make([][]byte, len(paths))
+	for i, path := range paths {
+		all[i] = request(s, path)
+	}
+	return all
+}
+
+// getTarget is how long the request target of a GET is: that of a usual postback with its parameters.
+const getTarget = 200
+
+func request(s loadSpec, path string) []byte {
+	stamp := ""
+	if s.Stamp {
+		stamp = stampField + strings.Repeat("0", stampDigits) + "\r\n"
+	}
+	if s.Get {
+		path += "?click_id=a1b2c3d4&amount=19.99&note="
+		path += strings.Repeat("x", max(0, getTarget-len(path)))
+		return fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: %s\r\n%s\r\n", path, s.Addr, stamp)
+	}
+	body := jsonBody(s.Body)
+	return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s",
+		path, s.Addr, len(body), stamp, body)
+}
+
+// A stamp tells the receiver when its request was meant to leave: Unix nanoseconds, with zeros in front. It is a header
+// field of its own, since whatever passes the request on must leave it as it is.
+const (
+	stampField  = "Bench-Sent: "
+	stampDigits = 20
+)
+
+// stamp writes the time into a request that has room for it.
+func stamp(request []byte, at time.Time) {
+	from := bytes.Index(request, []byte(stampField)) + len(stampField)
+	copy(request[from:from+stampDigits], fmt.Appendf(nil, "%0*d", stampDigits, at.UnixNano()))
 }
 
 // jsonBody is a JSON object of exactly so many bytes, and no fewer than it needs.
@@ -29,6 +70,7 @@ type message struct {
 	start   []byte // the first line; valid until the next read
 	length  int    // of the body
 	eventID []byte // of Postern-Event-Id; a copy
+	sent    int64  // of the stamp; 0 where there is none
 	closes  bool
 }
 
@@ -44,7 +86,7 @@ func readHead(r *bufio.Reader, into *message) error {
 		return err
 	}
 	into.start = append(into.start[:0], line...)
-	into.length, into.closes, into.eventID = 0, false, into.eventID[:0]
+	into.length, into.closes, into.eventID, into.sent = 0, false, into.eventID[:0], 0
 	for {
 		line, err := readLine(r)
 		if err != nil {
@@ -76,6 +118,8 @@ func (m *message) field(name, value []byte) (err error) {
 		m.closes = bytes.EqualFold(value, []byte("close"))
 	case is(name, "postern-event-id"):
 		m.eventID = append(m.eventID, value...)
+	case is(name, "bench-sent"):
+		m.sent, err = strconv.ParseInt(string(value), 10, 64)
 	}
 	return err
 }

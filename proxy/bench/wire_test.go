@@ -8,11 +8,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRequestIsOneThatOthersRead(t *testing.T) {
 	for _, size := range []int{0, 100, 500, 1024} {
-		in := bufio.NewReader(strings.NewReader(string(request("127.0.0.1:8089", "/to/sink", size))))
+		in := bufio.NewReader(strings.NewReader(string(request(loadSpec{Addr: "127.0.0.1:8089", Body: size}, "/to/sink"))))
 		r, err := http.ReadRequest(in)
 		if err != nil {
 			t.Fatal(err)
@@ -26,6 +27,46 @@ func TestRequestIsOneThatOthersRead(t *testing.T) {
 		}
 		if in.Buffered() > 0 {
 			t.Errorf("%d bytes: something follows the request", size)
+		}
+	}
+}
+
+func TestGetIsOneThatOthersRead(t *testing.T) {
+	r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(request(loadSpec{Addr: "a", Get: true}, "/to/sink")))))
+	if err != nil || r.Method != "GET" || len(r.RequestURI) != getTarget || r.ContentLength != 0 || r.URL.Query().Get("amount") != "19.99" {
+		t.Errorf("%v, %+v", err, r)
+	}
+}
+
+func TestRequestsAreSpreadOverPaths(t *testing.T) {
+	all := requests(loadSpec{Path: "/to/e", Spread: 3, Body: 100})
+	if len(all) != 3 || !strings.HasPrefix(string(all[0]), "POST /to/e0 ") || !strings.HasPrefix(string(all[2]), "POST /to/e2 ") {
+		t.Errorf("%q", all)
+	}
+	if one := requests(loadSpec{Path: "/to/e", Body: 100}); len(one) != 1 || !strings.HasPrefix(string(one[0]), "POST /to/e ") {
+		t.Errorf("%q", one)
+	}
+}
+
+// What is stamped into a request is what the other side reads, however it is written.
+func TestStamp(t *testing.T) {
+	at := time.Unix(1_234_567_890, 987_654_321)
+	for _, get := range []bool{false, true} {
+		text := request(loadSpec{Addr: "a", Body: 100, Get: get, Stamp: true}, "/x")
+		var m message
+		for _, want := range []time.Time{{}, at, time.Unix(0, 0)} {
+			if !want.IsZero() {
+				stamp(text, want)
+			}
+			if err := readHead(bufio.NewReader(strings.NewReader(string(text))), &m); err != nil {
+				t.Fatal(err)
+			}
+			if want.IsZero() {
+				want = time.Unix(0, 0)
+			}
+			if m.sent != want.UnixNano() {
+				t.Errorf("read %d, want %d", m.sent, want.UnixNano())
+			}
 		}
 	}
 }
@@ -65,14 +106,14 @@ func TestReadHead(t *testing.T) {
 
 // A message is used again and again: nothing of one head may show in the next.
 func TestReadHeadForgetsTheLastOne(t *testing.T) {
-	in := bufio.NewReader(strings.NewReader("A / HTTP/1.1\r\nContent-Length: 0\r\nPostern-Event-Id: evt_1\r\nConnection: close\r\n\r\nB / HTTP/1.1\r\n\r\n"))
+	in := bufio.NewReader(strings.NewReader("A / HTTP/1.1\r\nContent-Length: 0\r\nPostern-Event-Id: evt_1\r\nBench-Sent: 7\r\nConnection: close\r\n\r\nB / HTTP/1.1\r\n\r\n"))
 	var m message
 	for range 2 {
 		if err := readHead(in, &m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if string(m.start) != "B / HTTP/1.1" || m.length != 0 || len(m.eventID) != 0 || m.closes {
+	if string(m.start) != "B / HTTP/1.1" || m.length != 0 || len(m.eventID) != 0 || m.closes || m.sent != 0 {
 		t.Errorf("got %+v", m)
 	}
 }

@@ -50,3 +50,14 @@ func (c *Conn) Rows(ctx context.Context, sql string) ([][]string, error) {
 		return row, nil
 	})
 }
+
+// Each runs one statement, prepared at its first use and with arguments, in a transaction where one is open. It scans
+// every row into the pointers of into and calls row, which may be nil where the statement returns none.
+func (c *Conn) Each(ctx context.Context, sql string, args []any, into []any, row func() error) error {
+	result, err := c.conn.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	_, err = pgx.ForEachRow(result, into, row)
+	return err
+}
