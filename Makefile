@@ -27,6 +27,7 @@ test: lint ## run every test, with the race detector
 	@./.ci/postgres
 	@./.ci/chromium
 	@./.ci/axe
+	@./.ci/examples
 	$(GO) test -race -timeout 9m ./...
 
 .PHONY: lint

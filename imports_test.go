@@ -81,7 +81,9 @@ var mayImport = map[string][]string{
 	"postern/proxy/torture":     {},
 	"postern/proxy/stage":       {}, // for the tests of the whole
 
-	"postern/examples/receiver-go": {"postern/proxy/signing"},
+	"postern/examples/receiver-go":       {"postern/proxy/signing"},
+	"postern/examples/clients/go/before": {},
+	"postern/examples/clients/go/after":  {},
 }
 
 // oneDoor names the packages that alone may import a technology.
