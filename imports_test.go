@@ -56,7 +56,8 @@ var mayImport = map[string][]string{
 	"postern/proxy/client":    {},
 
 	// What people ask about all instances together reads the central store; only the command line shows it.
-	"postern/proxy/fleet": {"postern/sync/pgstore", "postern/proxy/findings", "postern/proxy/retry"},
+	"postern/proxy/fleet":     {"postern/sync/pgstore", "postern/proxy/findings", "postern/proxy/retry", "postern/proxy/trend"},
+	"postern/proxy/fleet/web": {"postern/proxy/fleet", "postern/proxy/guard", "postern/proxy/problem", "postern/proxy/redact", "postern/proxy/ui"},
 
 	"postern/proxy/app": {
 		"postern/configs", "postern/spool", "postern/limiter/...", "postern/proxy/ingest", "postern/proxy/scheduler",
@@ -67,7 +68,7 @@ var mayImport = map[string][]string{
 	"postern/proxy/cli": {
 		"postern/configs", "postern/spool", "postern/proxy/app", "postern/proxy/client", "postern/proxy/cli/...",
 		"postern/proxy/findings", "postern/proxy/demo", "postern/proxy/signing",
-		"postern/proxy/fleet", "postern/proxy/retry", "postern/proxy/redact", "postern/sync/pgstore",
+		"postern/proxy/fleet/...", "postern/proxy/retry", "postern/proxy/redact", "postern/sync/pgstore", "postern/proxy/guard", "postern/proxy/server",
 	},
 	"postern/proxy/cli/term":  {},
 	"postern/proxy/cli/guide": {},

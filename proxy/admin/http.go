@@ -41,12 +41,9 @@ func (h *Handler) servePage(w http.ResponseWriter, r *http.Request) {
 
 // admitted sets the headers that every answer of this listener has, and answers for the guard where it says no.
 func admitted(w http.ResponseWriter, r *http.Request, g *guard.Guard, check func(*http.Request) *problem.Problem) bool {
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("Content-Security-Policy", "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("X-Content-Type-Options", "nosniff")
+	for name, value := range guard.Headers {
+		w.Header().Set(name, value)
+	}
 	refused := check(r)
 	if refused == nil {
 		// Check lets requests in absolute form pass, for ingest's forward proxy. This listener is nobody's proxy.

@@ -1,13 +1,10 @@
 package app
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"postern/configs"
@@ -71,41 +68,9 @@ func (a *app) guard(l configs.Listener, i int, tokenHeader string) *guard.Guard 
 	network, _ := l.Split()
 	cfg := guard.Config{Listen: []string{l.Address, a.listenAddr(i)}, AnyHost: network == "unix", TokenHeader: tokenHeader}
 	if l.TokenFile != "" {
-		cfg.Tokens = (&tokenFile{path: l.TokenFile, last: [][]byte{l.Token}}).tokens
+		cfg.Tokens = guard.TokenFile(l.TokenFile, l.Token)
 	}
 	return guard.New(cfg)
-}
-
-// tokenFile reads the tokens of a listener anew when its file changes: one per line, so that a token can be rotated
-// without a gap. A file that cannot be read leaves the tokens as they were.
-type tokenFile struct {
-	path string
-
-	mu      sync.Mutex // guards what follows
-	last    [][]byte
-	checked time.Time
-	changed time.Time
-}
-
-// tokenEvery is how often the file is looked at, at most.
-const tokenEvery = time.Second
-
-func (f *tokenFile) tokens() [][]byte {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.checked) < tokenEvery {
-		return f.last
-	}
-	f.checked = time.Now()
-	info, err := os.Stat(f.path)
-	if err != nil || info.ModTime().Equal(f.changed) {
-		return f.last
-	}
-	text, err := os.ReadFile(f.path)
-	if tokens := bytes.Fields(text); err == nil && len(tokens) > 0 {
-		f.last, f.changed = tokens, info.ModTime()
-	}
-	return f.last
 }
 
 // notReady gives the reasons why nothing should be handed over now.

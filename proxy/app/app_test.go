@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -173,22 +172,6 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	defer second.Close()
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
-	}
-}
-
-func TestTokensAreReadAgain(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(path, []byte("new\nold\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f := &tokenFile{path: path, last: [][]byte{[]byte("first")}}
-	if got := f.tokens(); !slices.EqualFunc(got, []string{"new", "old"}, func(a []byte, b string) bool { return string(a) == b }) {
-		t.Errorf("tokens %q", got)
-	}
-	os.Remove(path)
-	f.checked = time.Time{}
-	if got := f.tokens(); len(got) != 2 {
-		t.Errorf("after the file is gone: %q", got)
 	}
 }
 

@@ -19,6 +19,7 @@ type fleetCmd struct {
 	Percentiles fleetPercentilesCmd `cmd:"" help:"Show p50, p95 and p99 of one endpoint, or of all."`
 	DeadLetters fleetLettersCmd     `cmd:"" name:"dead-letters" help:"Say per endpoint why events died, and what to do about it."`
 	Alerts      fleetAlertsCmd      `cmd:"" help:"Check what should wake somebody; the exit code is the answer."`
+	Serve       fleetServeCmd       `cmd:"" help:"Serve a page about all instances together."`
 }
 
 // Help is shown under the command's usage.

@@ -14,6 +14,11 @@ import (
 
 type fleetAlertsCmd struct {
 	fleetFlags
+	thresholdFlags
+}
+
+// thresholdFlags say when an alert fires.
+type thresholdFlags struct {
 	DeadLetters int64         `default:"1" placeholder:"N" help:"Fire at N new dead letters of an endpoint within --dead-window, if those are more than in the time before it (${default})."`
 	DeadWindow  time.Duration `default:"1h" placeholder:"DURATION" help:"What dead letters are counted over (${default})."`
 	QueueAge    time.Duration `default:"30m" placeholder:"DURATION" help:"Fire when an event that is due was not tried once for this long (${default})."`
@@ -29,7 +34,10 @@ func (fleetAlertsCmd) Help() string {
 }
 
 // Validate is called by kong.
-func (c *fleetAlertsCmd) Validate() error {
+func (c *fleetAlertsCmd) Validate() error { return c.thresholdFlags.Validate() }
+
+// Validate refuses thresholds that would never or always be passed.
+func (c *thresholdFlags) Validate() error {
 	switch {
 	case c.DeadLetters < 1 || c.MinSamples < 1:
 		return fmt.Errorf("--dead-letters and --min-samples must be at least 1")
@@ -47,10 +55,7 @@ func (c *fleetAlertsCmd) Run(s *session) error {
 		if cfg.other != nil && c.StuckAfter == 0 {
 			s.hint("the configuration has mistakes, and an event counts as stuck by what can be read of it (--stuck-after says it outright); `postern config check` names them.")
 		}
-		found, err := f.Alerts(ctx, fleet.Thresholds{
-			Endpoint: c.Endpoint, Since: c.Since.duration(), DeadLetters: c.DeadLetters, DeadWindow: c.DeadWindow, QueueAge: c.QueueAge,
-			P95: c.P95, P95Factor: c.P95Factor, MinSamples: c.MinSamples, Windows: c.windows(cfg.Config),
-		})
+		found, err := f.Alerts(ctx, c.thresholds(c.Endpoint, c.Since, cfg.Config))
 		if err != nil {
 			return err
 		}
@@ -69,8 +74,15 @@ func (c *fleetAlertsCmd) Run(s *session) error {
 	})
 }
 
+func (c *thresholdFlags) thresholds(endpoint string, since ago, cfg *configs.Config) fleet.Thresholds {
+	return fleet.Thresholds{
+		Endpoint: endpoint, Since: since.duration(), DeadLetters: c.DeadLetters, DeadWindow: c.DeadWindow, QueueAge: c.QueueAge,
+		P95: c.P95, P95Factor: c.P95Factor, MinSamples: c.MinSamples, Windows: c.windows(cfg),
+	}
+}
+
 // windows are the retry windows that the configuration gives to its endpoints.
-func (c *fleetAlertsCmd) windows(cfg *configs.Config) pgstore.Windows {
+func (c *thresholdFlags) windows(cfg *configs.Config) pgstore.Windows {
 	if c.StuckAfter > 0 {
 		return pgstore.Windows{Default: pgstore.Window{Longest: c.StuckAfter}}
 	}

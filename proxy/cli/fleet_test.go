@@ -115,7 +115,7 @@ func TestWindowsOfAConfiguration(t *testing.T) {
 			}
 		}
 	}
-	if w := (&fleetAlertsCmd{StuckAfter: time.Hour}).windows(cfg); w.Default.Longest != time.Hour || w.ByURL != nil {
+	if w := (&fleetAlertsCmd{thresholdFlags: thresholdFlags{StuckAfter: time.Hour}}).windows(cfg); w.Default.Longest != time.Hour || w.ByURL != nil {
 		t.Errorf("by hand: %+v", w)
 	}
 }

@@ -5,8 +5,9 @@
 // and Sec-Fetch-Site must not be cross-site. A listener that is not loopback asks for a token, which no page knows;
 // it, a Unix socket and the probes listener take any Host.
 //
-// It promises pure decisions on header fields and the request line: it reads no body and writes no answer. It leaves
-// out what a token's owner may do (there is one kind) and any limit on guessing: tokens are long and random.
+// It promises pure decisions on header fields and the request line: it reads no body and writes no answer; of files it
+// reads a token's alone. It leaves out what a token's owner may do (there is one kind) and any limit on guessing: tokens
+// are long and random.
 package guard
 
 import (

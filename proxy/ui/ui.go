@@ -1,4 +1,4 @@
-// Package ui holds the pages: the dashboard of one Postern. They are plain HTML, CSS and ES
+// Package ui holds the pages: the dashboard of one Postern and the page of a fleet. They are plain HTML, CSS and ES
 // modules, embedded as they are written, and need no build step.
 //
 // It promises that a page is the same for everybody (whatever it shows, it asks the API for, with the token that the
@@ -30,6 +30,9 @@ var types = map[string]string{
 
 // Dashboard serves the page of one Postern at / and its files below /ui/.
 func Dashboard() http.Handler { return page("index.html") }
+
+// Fleet serves the page of a fleet at / and its files below /ui/.
+func Fleet() http.Handler { return page("fleet.html") }
 
 func page(start string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ func get(h http.Handler, path string) *httptest.ResponseRecorder {
 // TestFiles follows every reference of a page: each leads to a file of the page, with its type and the policy.
 func TestFiles(t *testing.T) {
 	reference := regexp.MustCompile(`(?:src|href)="(/[^"]*)"|from '\./([^']+)'`)
-	for name, page := range map[string]http.Handler{"dashboard": ui.Dashboard()} {
+	for name, page := range map[string]http.Handler{"dashboard": ui.Dashboard(), "fleet": ui.Fleet()} {
 		seen, queue := map[string]bool{}, []string{"/"}
 		for len(queue) > 0 {
 			path := queue[0]

@@ -133,12 +133,21 @@ type Instance struct {
 	BacklogRows int64      `json:"backlog_rows"`
 	LagMS       int64      `json:"lag_ms"`
 	Live        bool       `json:"live"`
+	// What it had to do at its last heartbeat.
+	Pending       int64      `json:"pending"`
+	AwaitingRetry int64      `json:"awaiting_retry"`
+	InFlight      int64      `json:"in_flight"`
+	DeadLetter    int64      `json:"dead_letter"`
+	OldestPending *time.Time `json:"oldest_pending"`
+	SpoolBytes    int64      `json:"spool_bytes"`
+	RejectedRows  int64      `json:"rejected_rows"`
 }
 
 // FleetInstances returns all that are known, the living first.
 func (s *Store) FleetInstances(ctx context.Context) ([]Instance, error) {
 	const q = `SELECT i.instance_id::text, i.labels::text, i.version, i.started_at, i.heartbeat_at, i.stopped_at, i.clock_skew_ms,
-			i.backlog_rows, i.lag_ms, l.instance_id IS NOT NULL AS live
+			i.backlog_rows, i.lag_ms, l.instance_id IS NOT NULL AS live,
+			i.pending, i.awaiting_retry, i.in_flight, i.dead_letter, i.oldest_pending, i.spool_bytes, i.rejected_rows
 		FROM instances i LEFT JOIN live_instances l USING (instance_id) ORDER BY live DESC, i.heartbeat_at DESC`
 	return collect[Instance](ctx, s, "read the instances", q)
 }

@@ -163,3 +163,52 @@ func TestReadersNeedNoMore(t *testing.T) {
 		t.Errorf("writing: %v", err)
 	}
 }
+
+// TestFleetHours: the pictures' percentiles are near the exact ones, hour by hour, over all instances.
+func TestFleetHours(t *testing.T) {
+	s, db := migrated(t)
+	r := reader(t, db.DSN, db.Schema)
+	write(t, s, attemptsOf(partner, heavyTailed(200, 5)...)...)
+	db.Exec(`INSERT INTO endpoint_hours SELECT instance_id, endpoint_id, hour - interval '3 hours', attempts, delivered, delivered_ms, buckets, counts FROM endpoint_hours;
+		INSERT INTO endpoint_hours SELECT 'aaaaaaaa-0000-4000-8000-000000000000', endpoint_id, hour, attempts, delivered, delivered_ms, buckets, counts FROM endpoint_hours`)
+	exact := must[[]pgstore.Percentiles](t)(r.FleetPercentiles(t.Context(), partner, time.Hour))[0]
+	hours := must[[]pgstore.Hour](t)(r.FleetHours(t.Context(), 24*time.Hour))
+	total := int64(0)
+	for i, h := range hours {
+		total += h.SampleCount
+		if i > 0 && !h.Hour.After(hours[i-1].Hour) {
+			t.Errorf("hour %d is %v after %v", i, h.Hour, hours[i-1].Hour)
+		}
+	}
+	if total != 4*200 || len(hours) < 2 {
+		t.Errorf("%d samples in %+v", total, hours)
+	}
+	if h := hours[len(hours)-1]; h.SampleCount == 400 && (h.P50MS < 0.95**exact.P50MS || h.P50MS > 1.05**exact.P50MS || h.P95MS < 0.9**exact.P95MS || h.P95MS > 1.1**exact.P95MS) {
+		t.Errorf("%+v beside the exact %v and %v", h, *exact.P50MS, *exact.P95MS)
+	}
+	if old := must[[]pgstore.Hour](t)(r.FleetHours(t.Context(), time.Minute)); len(old) > 1 {
+		t.Errorf("within the last minute: %+v", old)
+	}
+}
+
+func TestFleetBreakers(t *testing.T) {
+	s, db := migrated(t)
+	r := reader(t, db.DSN, db.Schema)
+	if list := must[[]pgstore.Breaker](t)(r.FleetBreakers(t.Context(), 10)); len(list) != 0 {
+		t.Errorf("of nobody: %+v", list)
+	}
+	report(t, s, health("open", 4))
+	list := must[[]pgstore.Breaker](t)(r.FleetBreakers(t.Context(), 10))
+	if len(list) != 1 || list[0].State != "open" || list[0].InstanceID != instanceA || list[0].EndpointURL != partner || list[0].ConsecutiveFailures != 4 || list[0].OpenedAt == nil {
+		t.Errorf("open: %+v", list)
+	}
+	report(t, s, health("closed", 0))
+	if list := must[[]pgstore.Breaker](t)(r.FleetBreakers(t.Context(), 10)); len(list) != 0 {
+		t.Errorf("closed: %+v", list)
+	}
+	report(t, s, health("half_open", 4))
+	db.Exec(`UPDATE instances SET heartbeat_at = now() - interval '1 hour'`)
+	if list := must[[]pgstore.Breaker](t)(r.FleetBreakers(t.Context(), 10)); len(list) != 0 {
+		t.Errorf("of an instance that is not alive: %+v", list)
+	}
+}

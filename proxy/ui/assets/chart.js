@@ -33,7 +33,7 @@ export function spark(latency, step, now = Date.now(), width = 132, height = 28)
   const trend = latency.trend
   // Room above what is usual, so that an endpoint as fast as ever lies in the middle and a slower one rises.
   const max = Math.max(...buckets.map((b) => b.p95_ms), (trend?.earlier_p95_ms ?? 0) * 2.5, 1) * 1.1
-  const x = (t) => Math.max(0, (t - (now - 24 * HOUR)) / (24 * HOUR)) * width
+  const x = (t) => Math.min(1, Math.max(0, (t - (now - 24 * HOUR)) / (24 * HOUR))) * width
   const y = scale(max, height)
   const recent = now - 2 * step
   return s('svg.spark', { viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': sayTrend(trend, buckets) },
@@ -65,7 +65,7 @@ export function latencyChart(latency, step, width, label) {
   const inner = { w: width - left - right, h: height - top - bottom }
   const hours = latency.hours ?? 24
   const max = Math.max(...buckets.map((b) => b.p95_ms), latency.trend?.earlier_p95_ms ?? 0, 1) * 1.1
-  const x = (t) => left + Math.max(0, (t - (now - hours * HOUR)) / (hours * HOUR)) * inner.w
+  const x = (t) => left + Math.min(1, Math.max(0, (t - (now - hours * HOUR)) / (hours * HOUR))) * inner.w
   const of = scale(max, inner.h)
   const y = (v) => top + of(v)
   const ticks = spread(TICKS.filter((t) => t <= max), (t) => y(t), 26)

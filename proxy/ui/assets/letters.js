@@ -2,10 +2,10 @@
 import { h } from './dom.js'
 import { get, name, query, send } from './api.js'
 import { clock, count, plural } from './format.js'
+import { patterns } from './findings.js'
 import { endpointSelect, eventColumns } from './events.js'
 import { confirm, facts, link, mark, notice, Refused, table, title } from './widgets.js'
 
-const PATTERNS = { cluster: 'Outage', credentials: 'Credentials', throttled: 'Throttled', trickle: 'Trickle' }
 const HOURS = [['24', '24 hours'], ['168', '7 days'], ['720', '30 days']]
 
 export function lettersView(ctx, _, first) {
@@ -80,7 +80,7 @@ function groups(analysis, params, act, change) {
           h('button.danger', { type: 'button', onclick: () => act('purge', { endpoint: a.endpoint, since: analysis.since }, a.dead_count) }, 'Purge …'))),
       facts(['Mostly', a.primary_error || '–'], ['First and last', `${clock(a.first_dead)} – ${clock(a.last_dead)}`], ['Attempts each', a.avg_attempts]),
       a.findings.length
-        ? h('ul.patterns', {}, a.findings.map((f) => h('li', { 'data-key': f.pattern }, h('p', {}, mark('warn', 'warn', h('b', {}, `${PATTERNS[f.pattern] ?? f.pattern}: `), f.message)), h('p.action', {}, h('b', {}, 'Do: '), f.action))))
+        ? patterns(a.findings)
         : h('p.faint', {}, 'No known pattern. Look at single events below.'))))
 }
 

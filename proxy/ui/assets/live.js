@@ -75,3 +75,35 @@ export class Live {
     }
   }
 }
+
+// Poll asks for each of its parts at its own pace: [name, seconds].
+export class Poll {
+  constructor(prefix, parts, changed) {
+    Object.assign(this, { prefix, parts, changed, data: {}, asOf: {}, state: 'connecting', error: null })
+  }
+
+  start() {
+    for (const [name, every] of this.parts) this.follow(name, every * 1000)
+  }
+
+  async follow(name, every) {
+    for (;;) {
+      let wait = every
+      try {
+        if (!document.hidden) {
+          const { answer, as_of } = await get(this.prefix + name)
+          this.data[name] = answer
+          this.asOf[name] = as_of
+          this.state = 'polling'
+          this.error = null
+        }
+      } catch (err) {
+        this.state = err.status === 401 ? 'locked' : 'offline'
+        this.error = err
+        wait = Math.min(every, POLL)
+      }
+      this.changed()
+      await new Promise((done) => setTimeout(done, document.hidden ? 1000 : wait))
+    }
+  }
+}

@@ -51,8 +51,8 @@ const rate = (n) => n < 10 && n % 1 ? n.toFixed(1) : count(Math.round(n))
 
 function syncState(sync) {
   if (!sync?.enabled) return { value: 'off', note: 'no Postgres' }
-  if (!sync.connected) return { value: 'not connected', note: sync.last_success ? `last worked ${ago(sync.last_success)}` : 'never worked yet', kind: 'warn' }
-  return { value: sync.lag_seconds < 10 ? 'up to date' : `${duration(sync.lag_seconds * 1000)} behind`, note: `${count(sync.rows_total)} rows since the start`, kind: sync.lag_seconds > 60 ? 'warn' : '' }
+  if (!sync.connected) return { value: 'failing', note: sync.last_success ? `last worked ${ago(sync.last_success)}` : 'never worked yet', kind: 'warn' }
+  return { value: duration(sync.lag_seconds * 1000), note: `behind; ${count(sync.rows_total)} rows sent`, kind: sync.lag_seconds > 60 ? 'warn' : '' }
 }
 
 // attention is what a person should look at, the worst first: [rank, kind, content].

@@ -1,6 +1,7 @@
 // What the pages have in common: states with their signs, tables that can be sorted, dialogs.
 import { h, patch } from './dom.js'
 import { Problem } from './api.js'
+import { count } from './format.js'
 
 // mark is a sign with a word. The sign differs by shape, so that colour is never alone.
 const SIGNS = { ok: '●', warn: '▲', bad: '■', half: '◐', off: '○', busy: '◆', done: '✓', wait: '◷' }
@@ -60,7 +61,7 @@ export function pager(total, page, per, go) {
   const last = Math.ceil(total / per) - 1
   return h('nav.pager', { 'aria-label': 'Parts of the list' },
     h('button', { type: 'button', disabled: page <= 0, onclick: () => go(page - 1) }, 'Previous'),
-    h('span', {}, `${page * per + 1}–${Math.min(total, (page + 1) * per)} of ${total}`),
+    h('span', {}, `${page * per + 1}–${Math.min(total, (page + 1) * per)} of ${count(total)}`),
     h('button', { type: 'button', disabled: page >= last, onclick: () => go(page + 1) }, 'Next'))
 }
 
