@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -222,4 +223,19 @@ func readOnly(w *world, rnd *rand.Rand) error {
 		return err
 	}
 	return w.again()
+}
+
+// traced runs fn while strace changes what syncs do to the process: it is a static program, which no preloaded library
+// reaches.
+func traced(w *world, inject string, fn func()) error {
+	cmd := exec.Command("strace", "-f", "-q", "-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:"+inject, "-o", "/dev/null", "-p", fmt.Sprint(w.process.pid()))
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	fn()
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		return err
+	}
+	_ = cmd.Wait() // it reports the signal
+	return nil
 }

@@ -1,10 +1,8 @@
 package torture
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -200,20 +198,5 @@ func (w *world) chaos(rnd *rand.Rand) error {
 			return err
 		}
 	}
-	return nil
-}
-
-// traced runs fn while strace changes what syncs do to the process: it is a static program, which no preloaded library
-// reaches.
-func traced(w *world, inject string, fn func()) error {
-	cmd := exec.Command("strace", "-f", "-q", "-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:"+inject, "-o", "/dev/null", "-p", fmt.Sprint(w.process.pid()))
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	fn()
-	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-		return err
-	}
-	_ = cmd.Wait() // it reports the signal
 	return nil
 }
