@@ -114,6 +114,7 @@ func (t *txn) retry(ev *Event, before progress) error {
 	t.putDeadline(ev, now)
 	row.count(state, -1, size)
 	row.count(stateOf(&after), 1, size)
+	t.underNewest(ev.Seq, &after)
 	t.put(layout.Progress, key, encodeProgress(&after))
 	t.put(layout.Due, layout.DueKey(row.id, now, ev.Seq), nothing)
 	t.outbox(ev, &after, OutboxRow{State: stateOf(&after), NextAttempt: now})

@@ -11,6 +11,7 @@ type asideOp struct {
 	s     *Spool
 	pick  pick
 	cause error
+	sound bool // it is not damaged
 }
 
 func (s *Spool) setAside(p pick, cause error) {
@@ -26,7 +27,7 @@ func (op *asideOp) lasting() bool { return false }
 
 func (op *asideOp) settle(err error) {
 	op.s.leases.remove(op.pick.seq)
-	if err == nil {
+	if err == nil && !op.sound {
 		op.s.cfg.Logger.Error("an event's record is damaged; it was set aside and is not delivered",
 			slog.Uint64("seq", op.pick.seq), slog.Any("error", op.cause))
 	}
@@ -35,6 +36,12 @@ func (op *asideOp) settle(err error) {
 func (op *asideOp) apply(t *txn) error {
 	key := layout.SeqKey(op.pick.seq)
 	rec := t.get(layout.Events, key)
+	if ev, _, p, err := readWaiting(t.tx, op.pick.seq, eventPayload, t.ring); rec != nil && err == nil {
+		// It can be read after all: the reader's view was older than a change of keys. Somebody has to look again.
+		op.sound = true
+		t.hints = append(t.hints, Committed{Endpoint: ev.Endpoint, DueAt: p.NextAttempt})
+		return nil
+	}
 	name, row := t.dueOwner(op.pick)
 	if row != nil {
 		t.del(layout.Due, layout.DueKey(row.id, op.pick.due, op.pick.seq))

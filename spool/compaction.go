@@ -44,6 +44,14 @@ type compaction struct {
 	forced    atomic.Bool // a copy is wanted whatever the size: free pages hold what is to be gone
 }
 
+// want asks for a copy whatever the size. One that is in the making has read what is to be gone, and does not count.
+func (c *compaction) want() {
+	c.forced.Store(true)
+	if c.current != nil {
+		c.current.stale = true
+	}
+}
+
 // compactor is the copy.
 type compactor struct {
 	path    string
@@ -54,6 +62,7 @@ type compactor struct {
 	once    sync.Once
 	halted  chan struct{} // closed by halt
 	err     error         // of the last round
+	stale   bool          // the committer's: another copy is wanted since this one began
 }
 
 func newCompactor(path string, maxSize, budget int64) *compactor {
@@ -143,6 +152,9 @@ func (s *Spool) finishRound(c *compactor) {
 func (s *Spool) exchange(c *compactor) error {
 	before := s.store.allocated
 	err := s.store.view(func(from *bolt.Tx) error { return c.copyKeys(from, c.changed) })
+	if err == nil && !c.stale {
+		err = c.db.Update(notStale)
+	}
 	if err == nil {
 		err = c.db.Sync()
 	}
@@ -157,7 +169,7 @@ func (s *Spool) exchange(c *compactor) error {
 		return errors.Join(err, file.Close())
 	}
 	s.compaction.current, s.room.lent = nil, 0
-	s.compaction.forced.Store(false)
+	s.compaction.forced.Store(c.stale)
 	c.db.NoSync, c.db.AllocSize, c.db.MaxSize = false, pageSize, int(c.maxSize)
 	s.store.replace(&generation{db: c.db, idle: make(chan struct{})}, file)
 	s.settleExchange()

@@ -44,6 +44,9 @@ func createCopy(path string, maxSize int64) (*bolt.DB, error) {
 	return db, nil
 }
 
+// notStale takes back that a copy is wanted: this is it.
+func notStale(tx *bolt.Tx) error { return tx.Bucket(layout.Meta.Name()).Delete(layout.KeyStale) }
+
 // copySpool copies every row; progress is told the bytes copied and ends the copy with its error.
 func copySpool(from *bolt.Tx, w *bulkWriter, progress func(bytes int64) error) error {
 	for id := range layout.NumBuckets {

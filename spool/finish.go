@@ -69,6 +69,7 @@ func (op *finishOp) apply(t *txn) error {
 	}
 	after := op.progressAfter(*before, t.ring)
 	if op.result.Verdict != VerdictDelivered {
+		t.underNewest(ev.Seq, after)
 		t.slim(after)
 	}
 	t.results++
@@ -165,6 +166,7 @@ func (m *move) dead() {
 	if m.t.ring.Seals() && head.Named {
 		head.Target = "" // it is sealed with the event
 	}
+	m.t.underNewest(m.ev.Seq, m.after)
 	rec := encodeDead(&deadLetter{event: head, size: m.size, progress: *m.after})
 	m.t.put(layout.Dead, m.key, rec)
 	m.t.deadBytes += len(rec)

@@ -113,7 +113,7 @@ func decodeKeys(rec []byte) ([]keyring.KeyID, error) {
 // loadKeys refuses a spool whose keys are not all there. A damaged note is made anew with the counts.
 func (s *Spool) loadKeys() error {
 	var rec []byte
-	fresh := false
+	fresh, stale := false, false
 	err := s.store.view(func(tx *bolt.Tx) error {
 		meta := tx.Bucket(layout.Meta.Name())
 		if meta == nil {
@@ -121,6 +121,7 @@ func (s *Spool) loadKeys() error {
 			return nil
 		}
 		rec = slices.Clone(meta.Get(layout.KeyKeys))
+		stale = meta.Get(layout.KeyStale) != nil
 		return nil
 	})
 	if err != nil {
@@ -140,6 +141,7 @@ func (s *Spool) loadKeys() error {
 		return err
 	}
 	s.keys.note(ids)
+	s.compaction.forced.Store(stale)
 	if fresh {
 		return nil
 	}
@@ -183,21 +185,17 @@ func (s *Spool) SetKeys(ctx context.Context, newestFirst [][]byte) error {
 	if err != nil || s.ring().Same(ring) {
 		return err
 	}
-	err = s.doContext(ctx, func(t *txn) error {
-		if err := missingKeys(s.dir.path, s.keys.noted(), ring); err != nil {
-			return err
-		}
-		t.noteKeys(s.keys.with(ring.Newest()))
-		t.coverHashes(ring)
-		// From the next transaction on: the rest of this one still writes under the old key, which stays noted.
-		t.newRing = ring
-		return nil
-	})
-	if err != nil {
+	return s.doContext(ctx, func(t *txn) error { return t.setKeys(ring) })
+}
+
+func (t *txn) setKeys(ring *keyring.Ring) error {
+	if err := missingKeys(t.s.dir.path, t.s.keys.noted(), ring); err != nil {
 		return err
 	}
-	s.cfg.Logger.Info("the spool's keys were changed", slog.String("newest", ring.Newest().String()))
-	s.rekey()
+	t.noteKeys(t.s.keys.with(ring.Newest()))
+	t.coverHashes(ring)
+	// From the next transaction on: the rest of this one still writes under the old key, which stays noted.
+	t.newRing = ring
 	return nil
 }
 
@@ -207,7 +205,8 @@ func (t *txn) noteKeys(ids []keyring.KeyID) {
 	t.keyIDs = ids
 }
 
-// publishKeys is publish's part.
+// publishKeys is publish's part. What follows a change of keys begins here, since who asked for it may have given up, or
+// have heard that the commit failed that is visible after all.
 func (s *Spool) publishKeys(t *txn) {
 	if t.keyIDs != nil {
 		s.keys.note(t.keyIDs)
@@ -215,7 +214,12 @@ func (s *Spool) publishKeys(t *txn) {
 	if t.newBlind != nil {
 		s.keys.blind.Store(&t.newBlind)
 	}
+	if t.copyWanted {
+		s.compaction.want()
+	}
 	if t.newRing != nil {
 		s.keys.ring.Store(t.newRing)
+		s.cfg.Logger.Info("the spool's keys were changed", slog.String("newest", t.newRing.Newest().String()))
+		s.rekey()
 	}
 }

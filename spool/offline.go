@@ -104,7 +104,7 @@ func (d *directory) compactInto(from *bolt.DB, progress func(done, total int64))
 	})
 	if err == nil {
 		to.NoFreelistSync = false
-		err = to.Update(touch)
+		err = to.Update(func(tx *bolt.Tx) error { return errors.Join(notStale(tx), touch(tx)) })
 	}
 	if err == nil {
 		err = to.Sync()

@@ -13,13 +13,17 @@ import (
 )
 
 // What was written under an older key, or under none, is rewritten beside everything else: a few rows in a transaction,
-// then a rest as long as that took. At last the file is copied, since bbolt's free pages still have what was there before.
+// then a rest as long as that took. Nothing else may put a row under an older key meanwhile, since it might do so behind the
+// pass (underNewest, appendOp.apply). At last the file is copied, since bbolt's free pages still have what was there before,
+// and what was delivered before, too; that a copy is wanted is noted (layout.KeyStale) until one is in place.
 
 const (
-	// rekeyRows, rekeyScan and rekeyBytes bound one transaction: rows rewritten, rows looked at, and bytes written.
+	// rekeyRows, rekeyScan, rekeyBytes and rekeyRead bound one transaction: rows rewritten, rows looked at, bytes written,
+	// and bytes looked at. Nobody else is served meanwhile.
 	rekeyRows  = 256
 	rekeyScan  = 4096
 	rekeyBytes = 512 << 10
+	rekeyRead  = 8 * mib
 	// rekeyPause is the least rest between two transactions, rekeyRetry the wait where one was refused.
 	rekeyPause = 5 * time.Millisecond
 	rekeyRetry = 5 * time.Second
@@ -47,7 +51,7 @@ func (s *Spool) rekeyUntilDone() {
 	for {
 		_, done, err := s.rekeyPass()
 		switch {
-		case err == nil && s.keys.stop(done):
+		case err == nil && done && s.rekeyingEnds():
 			return
 		case err != nil && !warned && !errors.Is(err, ErrClosed):
 			warned = true
@@ -61,12 +65,13 @@ func (s *Spool) rekeyUntilDone() {
 	}
 }
 
-// stop ends the rewriting, unless a pass was not the last one.
-func (k *keys) stop(done bool) bool {
+// rekeyingEnds ends the rewriting, unless the keys were changed since the pass ended: whoever did it has seen it going on.
+func (s *Spool) rekeyingEnds() bool {
+	k := &s.keys
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.rewriting = !done
-	return done
+	k.rewriting = !slices.Equal(k.inUse, []keyring.KeyID{s.ring().Newest()})
+	return !k.rewriting
 }
 
 // end lets nothing begin any more.
@@ -97,18 +102,26 @@ func (s *Spool) rekeyPass() (rows int, done bool, err error) {
 		}
 	}
 	err = s.do(func(t *txn) error {
-		if done = t.ring == ring; done {
-			t.coverHashes(ring)
-			t.noteKeys([]keyring.KeyID{ring.Newest()})
-		}
+		done = t.strikeOff(ring)
 		return nil
 	})
-	if err == nil && done && rows > 0 {
-		s.compaction.forced.Store(true)
+	if err == nil && done {
 		s.cfg.Logger.Info("every record of the spool is under the newest key now: older keys are not needed any more",
 			slog.String("newest", ring.Newest().String()), slog.Int("rewritten", rows))
 	}
 	return rows, done, err
+}
+
+// strikeOff strikes the other keys off, unless they were changed since the pass began, be it in this very transaction.
+func (t *txn) strikeOff(ring *keyring.Ring) bool {
+	if t.ring != ring || t.newRing != nil {
+		return false
+	}
+	t.coverHashes(ring)
+	t.noteKeys([]keyring.KeyID{ring.Newest()})
+	t.put(layout.Meta, layout.KeyStale, nothing)
+	t.copyWanted = true
+	return true
 }
 
 // rest waits; false means that the spool closes.
@@ -139,17 +152,18 @@ func (t *txn) rekey(id layout.Bucket, from uint64) (step rekeyStep) {
 		rec []byte
 	}
 	var rows []row
-	bytes, scanned := 0, 0
+	bytes, scanned, read := 0, 0, 0
 	c := t.bucket(id).Cursor()
 	for k, v := c.Seek(layout.SeqKey(from)); k != nil; k, v = c.Next() {
 		seq, ok := layout.Seq(k)
 		if !ok {
 			continue
 		}
-		if scanned++; scanned > rekeyScan || len(rows) == rekeyRows || bytes >= rekeyBytes {
+		if scanned++; scanned > rekeyScan || len(rows) == rekeyRows || bytes >= rekeyBytes || read >= rekeyRead {
 			step.next = seq
 			break
 		}
+		read += len(v)
 		if t.isCurrent(id, seq, v) {
 			continue
 		}
@@ -293,6 +307,17 @@ func (p *progress) reseal(seq uint64, ring *keyring.Ring) error {
 	}
 	p.setAnswer(seq, p.Answer, ring)
 	return nil
+}
+
+// underNewest puts the answer of a record that is to be written under the newest key: behind a pass nothing may come under
+// an old one. An answer that does not open is damaged, and is left out.
+func (t *txn) underNewest(seq uint64, p *progress) {
+	if p.isUnder(t.ring.Newest()) {
+		return
+	}
+	if err := p.reseal(seq, t.ring); err != nil {
+		p.Answer, p.sealed = nil, nil
+	}
 }
 
 // RekeyReport says what Rekey did.

@@ -22,27 +22,28 @@ type txn struct {
 	err     error // the first error of bbolt; the transaction is lost with it
 	dirty   bool
 
-	counters  counters
-	rows      map[string]*endpointRow // touched ones; nil: removed
-	minute    HourStats               // to be added to the present minute
-	fresh     []*Lease                // handed out with the commit
-	hints     []Committed
-	ended     []uint64    // leases that end with the commit
-	expired   []*Lease    // events whose TTL passed while they waited
-	reserved  []uint64    // events that nobody may lease until the transaction has ended
-	untold    []Committed // what to say of them if it fails: a Lease meanwhile passed them over
-	deadBytes int         // of records of dead letters
-	pendedAt  uint64      // lowest sequence number that became pending again; 0: none
-	room      *room
-	sweep     sweep
-	keys      int             // how many were remembered
-	keyIDs    []keyring.KeyID // what is noted of the spool's keys; nil: no change
-	newBlind  blindKey
-	newRing   *keyring.Ring // to be in force from the next transaction on; nil: no change
-	results   int           // how many were recorded
-	deferred  []operation   // accepts that are to be tried again
-	wanted    int64         // bytes of history that they asked for
-	gaveWay   int64         // bytes of history dropped for them
+	counters   counters
+	rows       map[string]*endpointRow // touched ones; nil: removed
+	minute     HourStats               // to be added to the present minute
+	fresh      []*Lease                // handed out with the commit
+	hints      []Committed
+	ended      []uint64    // leases that end with the commit
+	expired    []*Lease    // events whose TTL passed while they waited
+	reserved   []uint64    // events that nobody may lease until the transaction has ended
+	untold     []Committed // what to say of them if it fails: a Lease meanwhile passed them over
+	deadBytes  int         // of records of dead letters
+	pendedAt   uint64      // lowest sequence number that became pending again; 0: none
+	room       *room
+	sweep      sweep
+	keys       int             // how many were remembered
+	keyIDs     []keyring.KeyID // what is noted of the spool's keys; nil: no change
+	newBlind   blindKey
+	newRing    *keyring.Ring // to be in force from the next transaction on; nil: no change
+	copyWanted bool          // free pages have what is to be gone
+	results    int           // how many were recorded
+	deferred   []operation   // accepts that are to be tried again
+	wanted     int64         // bytes of history that they asked for
+	gaveWay    int64         // bytes of history dropped for them
 }
 
 // nothing is the value of a row whose key says it all. It is not nil: a nil value reads as a missing row.

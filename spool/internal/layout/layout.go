@@ -63,4 +63,5 @@ var (
 	KeyCounters = []byte("counters") // framed
 	KeyBlind    = []byte("blind")    // the secret that hashes are hashed with once more, framed
 	KeyKeys     = []byte("keys")     // the IDs of the keys that records are sealed with, framed
+	KeyStale    = []byte("stale")    // there, with no value, while free pages have what was under older keys: a copy is wanted
 )
