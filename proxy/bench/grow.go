@@ -110,8 +110,9 @@ func (l *lab) growConns(ctx context.Context, receiver *child) ([]curve, error) {
 	all, err := grow(ctx, l, l.growing().conns, func(n int) []contender {
 		timed, counted := l.accepting(), l.burst()
 		timed.Conns, counted.Conns = n, n
+		room := setup{more: fmt.Sprintf("max_connections: %d\n", max(1024, n))} // 1024 is what it is without
 		counted.Count = max(1000, min(counted.Count, int64(n)*1000))
-		return []contender{driven(accepted, l.withPaused(setup{}), timed), l.through(delivered, receiver, l.byPostern(setup{}), counted)}
+		return []contender{driven(accepted, l.withPaused(room), timed), l.through(delivered, receiver, l.byPostern(room), counted)}
 	})
 	return []curve{{Title: "Events/s: clients", X: "connections, each of which waits for its answers",
 		Lines: []line{lineOf(all, accepted, "rate", accepted), lineOf(all, delivered, "rate", delivered)}}}, err

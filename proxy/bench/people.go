@@ -32,7 +32,7 @@ func (d *reportData) writeTable(w io.Writer) error {
 	padded := align(lines)
 	head, padded := padded[0], padded[1:]
 	for _, g := range d.Groups {
-		fmt.Fprintf(&b, "\n%s: %s\n", strings.ToUpper(g.Name), wrap(g.About, 120-len(g.Name)))
+		fmt.Fprintf(&b, "\n%s: %s\n", strings.ToUpper(g.Name), wrap(g.About, 120, len(g.Name)+len(": ")))
 		if g.LeftOut != "" {
 			fmt.Fprintf(&b, "  NOT MEASURED: %s\n", g.LeftOut)
 			continue
@@ -55,7 +55,7 @@ func (d *reportData) verdict() string {
 			case r.Aim.Met:
 				met++
 			default:
-				missed = append(missed, r.Name)
+				missed = append(missed, g.Name+": "+r.Name)
 			}
 		}
 	}
@@ -81,7 +81,7 @@ func (r row) comparison() string {
 	case r.Ratio != nil:
 		return quantity(*r.Ratio, "")
 	case r.Difference != nil:
-		return "+ " + quantity(*r.Difference, r.Unit)
+		return "+ " + quantity(*r.Difference, r.Unit) // "+ -0.02 ms" where the reference was slower
 	}
 	return "-"
 }
@@ -128,16 +128,15 @@ func align(lines [][]string) []string {
 	return out
 }
 
-// wrap breaks a text into lines of about so many bytes, with two blanks in front of all but the first.
-func wrap(text string, width int) string {
+// wrap breaks a text into lines of so many bytes, with two blanks in front of all but the first, which begins at column.
+func wrap(text string, width, column int) string {
 	var b strings.Builder
-	column := 0
-	for _, word := range strings.Fields(text) {
-		if column > 0 && column+1+len(word) > width {
-			b.WriteString("\n ")
-			column = 1
-		}
-		if column > 0 {
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i > 0 && column+1+len(word) > width:
+			b.WriteString("\n  ")
+			column = 2
+		case i > 0:
 			b.WriteByte(' ')
 			column++
 		}

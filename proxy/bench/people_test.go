@@ -48,7 +48,7 @@ func TestTable(t *testing.T) {
 		"ready 1.25 s (1.00 to 1.50) empty 1.00 s (1.00 to 1.00) 1.25 (1.00 to 1.50) <= 2.00 s met",
 		"idle CPU 15.0 ms (10.0 to 20.0) - - -",
 		"QUEUE: beside a table NOT MEASURED: it needs a Postgres: none",
-		"Aims met: 2. Missed: 1 (durable accepts).",
+		"Aims met: 2. Missed: 1 (accept: durable accepts).",
 	} {
 		if !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
@@ -90,10 +90,13 @@ func TestQuickRunsSayThatTheyAre(t *testing.T) {
 }
 
 func TestWrap(t *testing.T) {
-	if got := wrap("one  two three four", 9); got != "one two\n  three\n  four" {
+	if got := wrap("one  two three four", 9, 0); got != "one two\n  three\n  four" {
 		t.Errorf("%q", got)
 	}
-	if got := wrap("", 9); got != "" {
+	if got := wrap("one two", 9, 3); got != "one\n  two" {
+		t.Errorf("%q", got)
+	}
+	if got := wrap("", 9, 0); got != "" {
 		t.Errorf("%q", got)
 	}
 }

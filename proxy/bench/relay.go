@@ -10,23 +10,27 @@ import (
 )
 
 // roleRelay is the reference for what this stack can do at best: net/http's server and client in one process, set up as
-// Postern sets up its own (ingest.NewServer, egress), that reads a request, sends it on, and answers 202 when the
+// Postern sets up its own (packages server and egress), that reads a request, sends it on, and answers 202 when the
 // receiver has said 2xx. No spool, no checks, no redirects, no signatures.
 func roleRelay(parameters string, stdin io.Reader, stdout io.Writer) error {
 	var s proxySpec
 	if err := json.Unmarshal([]byte(parameters), &s); err != nil {
 		return err
 	}
+	return serveUntilEOF(newRelay(s), stdin, stdout)
+}
+
+// newRelay makes the server of the relay.
+func newRelay(s proxySpec) *http.Server {
 	transport := &http.Transport{
 		MaxConnsPerHost: s.Conns, MaxIdleConnsPerHost: s.Conns, IdleConnTimeout: 50 * time.Second,
 		DisableCompression: true, MaxResponseHeaderBytes: 256 << 10, Protocols: http1(),
 	}
-	server := &http.Server{
+	return &http.Server{
 		Handler:           relay{transport, s.Receiver},
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 60 * time.Second, IdleTimeout: 120 * time.Second, WriteTimeout: 180 * time.Second,
 		MaxHeaderBytes: 256 << 10, DisableGeneralOptionsHandler: true, Protocols: http1(),
 	}
-	return serveUntilEOF(server, stdin, stdout)
 }
 
 func http1() *http.Protocols {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	posternserver "postern/proxy/server"
 	"postern/sync/pgtest"
 )
 
@@ -106,6 +107,15 @@ func TestLoadThroughTheReferences(t *testing.T) {
 	relay := start(t, "relay", proxySpec{Receiver: "127.0.0.1:1", Conns: 1})
 	if r, err := runLoad(t.Context(), loadSpec{Addr: relay.addr, Path: "/", Conns: 1, Want: 502, Count: 1}); err != nil {
 		t.Errorf("a relay without a receiver: %+v, %v", r, err)
+	}
+}
+
+// The relay's server is set up as the one that it stands beside.
+func TestTheRelayIsSetUpAsPosternIs(t *testing.T) {
+	s, want := newRelay(proxySpec{Conns: 1}), posternserver.Ingest
+	got := posternserver.Limits{Header: s.ReadHeaderTimeout, Read: s.ReadTimeout, Write: s.WriteTimeout, Idle: s.IdleTimeout, HeaderBytes: s.MaxHeaderBytes}
+	if got != want || s.Protocols.HTTP2() || !s.DisableGeneralOptionsHandler {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
