@@ -20,6 +20,7 @@ type lab struct {
 	binary   string
 	progress io.Writer
 	report   reportData
+	taken    int // profiles
 }
 
 func newLab(ctx context.Context, o options, progress io.Writer) (*lab, error) {

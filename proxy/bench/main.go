@@ -60,6 +60,7 @@ type options struct {
 	rounds   int
 	duration time.Duration
 	postern  string
+	profiles string
 }
 
 // How often reference and subject take turns unless it is said.
@@ -79,6 +80,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 0, fmt.Sprintf("how often reference and subject take turns (default %d, with --quick %d)", fullRounds, quickRounds))
 	flags.DurationVar(&o.duration, "duration", 0, "how long each timed load takes (default "+full.load.String()+", at a fixed rate "+full.open.String()+")")
 	flags.StringVar(&o.postern, "postern", "", "measure this `BINARY` instead of building one")
+	flags.StringVar(&o.profiles, "profiles", "", "write CPU and allocation profiles of Postern under each load into this `DIR`; what is measured suffers a little")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -115,6 +117,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	o, err := parseOptions(args, stderr)
 	if err == nil {
 		err = errors.Join(mayWrite(o.json), mayWrite(o.plot))
+	}
+	if err == nil && o.profiles != "" {
+		err = os.MkdirAll(o.profiles, 0o755)
 	}
 	switch {
 	case err != nil:

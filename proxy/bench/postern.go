@@ -22,6 +22,7 @@ type postern struct {
 	cmd           *exec.Cmd
 	exited        chan struct{}
 	client        http.Client
+	profiles      func() string // names the next profile's file; nil: none are wanted
 }
 
 // sink is the name of the only endpoint. Its path is what the load generator posts to.
@@ -30,7 +31,7 @@ const sink, sinkPath = "sink", "/to/sink"
 // configuration is what differs from the defaults, and all of it is said in the documentation: room for a million
 // events of one endpoint, and as many connections to the receiver as there are clients.
 const configuration = `listen: %s
-admin: { listen: %s }
+admin: { listen: %s%s }
 log: { level: warn }
 concurrency: 256
 spool: { dir: %q, max_bytes: 32GiB, max_endpoint_share: 1.0%s }
@@ -49,7 +50,7 @@ type setup struct {
 
 // newPostern prepares one that delivers to a receiver and does not start it.
 func (l *lab) newPostern(dir, receiver string, with setup) (*postern, error) {
-	p := &postern{binary: l.binary, dir: dir, client: http.Client{Timeout: 10 * time.Second}}
+	p := &postern{binary: l.binary, dir: dir, profiles: l.profileNames(), client: http.Client{Timeout: 10 * time.Second}}
 	for _, addr := range []*string{&p.ingest, &p.admin} {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -58,7 +59,11 @@ func (l *lab) newPostern(dir, receiver string, with setup) (*postern, error) {
 		defer ln.Close()
 		*addr = ln.Addr().String()
 	}
-	p.text = fmt.Sprintf(configuration, p.ingest, p.admin, p.spool(), with.spool, fmt.Sprintf(named, sink, receiver)+with.endpoints)
+	pprof := ""
+	if p.profiles != nil {
+		pprof = ", pprof: true"
+	}
+	p.text = fmt.Sprintf(configuration, p.ingest, p.admin, pprof, p.spool(), with.spool, fmt.Sprintf(named, sink, receiver)+with.endpoints)
 	return p, p.configure(with.more)
 }
 

@@ -47,7 +47,16 @@ func (s server) cost(do func() (events int64, err error)) (figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := do()
+	var n int64
+	run := func() (err error) {
+		n, err = do()
+		return err
+	}
+	if s.postern != nil {
+		err = s.postern.profiled(run)
+	} else {
+		err = run()
+	}
 	if err != nil {
 		return nil, err
 	}
