@@ -26,6 +26,7 @@ type grammar struct {
 	Send        sendCmd        `cmd:"" help:"Hand one postback to a running Postern."`
 	Healthcheck healthcheckCmd `cmd:"" help:"Ask a running Postern whether it is ready; the exit code is the answer."`
 	Status      statusCmd      `cmd:"" help:"Show what a running Postern is doing."`
+	Top         topCmd         `cmd:"" help:"Watch a running Postern: the pipeline and its endpoints, the most troubled first."`
 	Events      eventsCmd      `cmd:"" help:"List, show, retry or delete events."`
 	Endpoints   endpointsCmd   `cmd:"" help:"List, show, pause, resume or reset endpoints."`
 	DeadLetters deadLettersCmd `cmd:"" help:"List, analyse, replay or purge what was given up."`

@@ -113,6 +113,16 @@ func (a *Admin) Endpoints(ctx context.Context) (Reply[EndpointList], error) {
 	return get[EndpointList](ctx, a, "endpoints", nil)
 }
 
+// Activity asks for the last hour, minute by minute.
+func (a *Admin) Activity(ctx context.Context) (Reply[Activity], error) {
+	return get[Activity](ctx, a, "activity", nil)
+}
+
+// Latency asks which endpoints are getting slower.
+func (a *Admin) Latency(ctx context.Context) (Reply[LatencyList], error) {
+	return get[LatencyList](ctx, a, "latency", url.Values{"hours": {"1"}})
+}
+
 // Endpoint shows one endpoint.
 func (a *Admin) Endpoint(ctx context.Context, name string) (Reply[Endpoint], error) {
 	return get[Endpoint](ctx, a, "endpoints/"+url.PathEscape(name), nil)

@@ -104,6 +104,30 @@ type EndpointList struct {
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
+// Activity is GET activity, without the single minutes.
+type Activity struct {
+	DeliveredPerMinute float64 `json:"delivered_per_minute"` // events
+	FailedPerMinute    float64 `json:"failed_per_minute"`    // attempts
+}
+
+// LatencyList is GET latency, without the single half hours.
+type LatencyList struct {
+	Endpoints []Latency `json:"endpoints"`
+}
+
+// Latency tells whether an endpoint is getting slower.
+type Latency struct {
+	Name  string `json:"name"`
+	Trend Trend  `json:"trend"`
+}
+
+// Trend is the p95 of the last hour beside the usual one, in milliseconds.
+type Trend struct {
+	State      string  `json:"state"` // unknown, steady, slowing or faster
+	RecentP95  float64 `json:"recent_p95_ms"`
+	EarlierP95 float64 `json:"earlier_p95_ms"`
+}
+
 // Endpoint is the receiving side with its breaker, limiter, queue and latencies.
 type Endpoint struct {
 	Name        string   `json:"name"`

@@ -1,8 +1,8 @@
 // Package term writes for people: aligned tables, colour, ages, sizes and progress.
 //
 // It promises that the same call reads well on a terminal and in a pipe: colour and redrawing happen on a terminal
-// only, never where NO_COLOR is set, and text that came from outside cannot steer the terminal. It leaves out input,
-// key presses and anything full-screen.
+// only, never where NO_COLOR is set, and text that came from outside cannot steer the terminal. Whoever
+// takes the whole terminal gives it back as it was. It leaves out editing lines and anything that scrolls.
 package term
 
 import (
