@@ -35,7 +35,7 @@ func (t *ticket) end() {
 	t.pool.mu.Unlock()
 	if c != nil {
 		c.starting.Add(-1)
-		t.pool.changed.fire()
+		c.stateChanged(nil) // there is room again; or nothing on it any more, where it was retired meanwhile
 	}
 }
 

@@ -3,7 +3,6 @@ package syncer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"postern/spool"
@@ -43,10 +42,7 @@ func (s *Syncer) reconcile(ctx context.Context, now time.Time) (more bool, err e
 	if err != nil {
 		return false, err
 	}
-	rows, err := s.finished(list)
-	if err != nil {
-		return false, err
-	}
+	rows := s.finished(list)
 	if len(rows) > 0 {
 		if err := s.store.Correct(ctx, rows); err != nil {
 			return false, err
@@ -61,15 +57,19 @@ func (s *Syncer) reconcile(ctx context.Context, now time.Time) (more bool, err e
 	return true, nil
 }
 
-// finished picks those that have ended otherwise, with the state that the spool knows.
-func (s *Syncer) finished(list []pgstore.Undelivered) (rows []pgstore.Row, err error) {
+// finished picks those that have ended otherwise, with the state that the spool knows. What cannot be looked up is left as
+// it is: one damaged record must not hold up the rows that are still to come.
+func (s *Syncer) finished(list []pgstore.Undelivered) (rows []pgstore.Row) {
+	var trouble error
+	unread := 0
 	for _, u := range list {
 		row := pgstore.Row{EventID: u.EventID, CreatedAt: u.CreatedAt, Version: uint64(u.Version)}
 		v, err := s.parts.Events.Get(u.EventID, false)
 		switch {
 		case errors.Is(err, spool.ErrNotFound):
 		case err != nil:
-			return nil, fmt.Errorf("look an event up in the spool: %w", err)
+			trouble, unread = err, unread+1
+			continue
 		case !v.AcceptedAt.Equal(u.CreatedAt): // the ID is another event's by now
 		case v.State.String() != u.Status && (v.State == spool.StateDelivered || v.State == spool.StateDeadLetter):
 			row.Status, row.Attempts, row.DeliveredAt, row.DeadReason = v.State.String(), v.Attempts, v.DeliveredAt, v.DeadReason
@@ -81,5 +81,8 @@ func (s *Syncer) finished(list []pgstore.Undelivered) (rows []pgstore.Row, err e
 		}
 		rows = append(rows, row)
 	}
-	return rows, nil
+	if trouble != nil {
+		s.log.Warn("events could not be looked up in the spool; what Postgres has of them stays as it is", "events", unread, "error", trouble)
+	}
+	return rows
 }

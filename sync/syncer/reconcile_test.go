@@ -23,6 +23,8 @@ func (v views) Get(id string, payload bool) (spool.View, error) {
 		return spool.View{}, errors.New("payloads were not asked for")
 	case !ok:
 		return spool.View{}, spool.ErrNotFound
+	case view.State == 0:
+		return spool.View{}, errors.New("the record is damaged")
 	}
 	return view, nil
 }
@@ -99,6 +101,27 @@ func TestComparisonGoesPageByPageAndGivesWay(t *testing.T) {
 		pass(5 * time.Second)
 		if seen := b.store.seen(); seen.compared != 3 || len(seen.corrected) != 2*checkRows+1 || b.Status().Error != nil {
 			t.Errorf("%d pages, %d corrected, status %+v", seen.compared, len(seen.corrected), b.Status())
+		}
+		b.end()
+	})
+}
+
+// TestADamagedRecordHoldsNothingUp: of an event that cannot be looked up nothing is put right, and sync goes on.
+func TestADamagedRecordHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		at := time.Now()
+		b := start(t, func(b *bench) {
+			b.parts.Events = views{"damaged": {}, "b": view(at, spool.StateDelivered)}
+			for _, id := range []string{"damaged", "b"} {
+				b.store.undelivered = append(b.store.undelivered, pgstore.Undelivered{EventID: id, CreatedAt: at, Version: 3, Status: "failed"})
+			}
+		})
+		pass(time.Minute)
+		if got := b.store.seen().corrected; len(got) != 1 || got[0].EventID != "b" {
+			t.Errorf("corrected %+v", got)
+		}
+		if st := b.Status(); st.Error != nil {
+			t.Errorf("sync stands still: %s", *st.Error)
 		}
 		b.end()
 	})
