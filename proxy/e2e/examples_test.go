@@ -60,9 +60,10 @@ func TestClientExamples(t *testing.T) {
 			for range 2 {
 				runClient(t, p, partner, c.after, true)
 			}
-			got := partner.wait(2, 10*time.Second)
+			partner.wait(2, 10*time.Second)
 			p.settled(10 * time.Second)
-			if got = partner.requests(); len(got) != 2 {
+			got := partner.requests()
+			if len(got) != 2 {
 				t.Fatalf("the partner got %d requests, want one before and one after: %v", len(got), partner.byEvent())
 			}
 			samePostback(t, got[0], got[1])
