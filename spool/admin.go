@@ -101,7 +101,7 @@ func (t *txn) retry(ev *Event, before progress) error {
 	now := t.now.Truncate(time.Microsecond)
 	after := before
 	after.version++
-	after.Charged, after.Since, after.NextAttempt = 0, now, now
+	after.Charged, after.Since, after.NextAttempt, after.planned = 0, now, now, time.Time{}
 	after.DeadReason, after.DeadAt = "", time.Time{}
 	row := t.endpoint(ev.Endpoint)
 	if state == StateDeadLetter {

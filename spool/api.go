@@ -31,8 +31,11 @@ type Result struct {
 	Attempt     *Attempt
 	Verdict     Verdict
 	NextAttempt time.Time
-	Reason      string  // for VerdictDead
-	Answer      *Answer // of a failed attempt
+	// PlannedAt is the time, by the clock that NextAttempt is of, at which that was decided; zero where it is the clock that
+	// the attempt's start is of.
+	PlannedAt time.Time
+	Reason    string  // for VerdictDead
+	Answer    *Answer // of a failed attempt
 	// EndpointState, where not nil, replaces the endpoint's stored limiter state in the same transaction.
 	EndpointState []byte
 	// Done is called once, by the committer's goroutine, after the commit: it must not block. The spool keeps a result

@@ -15,6 +15,8 @@ const keptAttempts = 20
 type progress struct {
 	Progress
 	version uint64 // of the event's outbox rows: 1 is its acceptance
+	// planned is when NextAttempt was decided, where that was by another clock than the last attempt's; see otherClock.
+	planned time.Time
 	// sealed is the answer where a key sealed it, behind its stamp; Answer is nil then until it is opened.
 	sealed []byte
 }
@@ -37,6 +39,9 @@ func withAttempt(history []Attempt, a Attempt) []Attempt {
 func encodeProgress(p *progress) []byte {
 	e := layout.NewEncoder(nil, layout.KindProgress)
 	putProgress(&e, p)
+	if !p.planned.IsZero() {
+		e.Time(p.planned)
+	}
 	return e.Record()
 }
 
@@ -47,6 +52,9 @@ func decodeProgress(seq uint64, rec []byte) (progress, error) {
 	}
 	d := layout.NewDecoder(string(fields))
 	p := getProgress(d)
+	if d.More() {
+		p.planned = d.Time()
+	}
 	if err := d.Err(); err != nil {
 		return progress{}, fmt.Errorf("progress of event %d: %w", seq, err)
 	}

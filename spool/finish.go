@@ -103,12 +103,27 @@ func (op *finishOp) progressAfter(p progress, ring *keyring.Ring) *progress {
 		p.setAnswer(op.lease.Event.Seq, r.Answer, ring)
 	}
 	p.NextAttempt = r.NextAttempt.Truncate(time.Microsecond)
+	p.planned = op.otherClock()
 	if r.Verdict == VerdictDead {
 		p.DeadReason = r.Reason
 		p.DeadAt = op.s.now().Truncate(time.Microsecond)
 		p.NextAttempt = time.Time{}
 	}
 	return &p
+}
+
+// otherClock is when a retry was planned, where that was by another clock than the attempt's start: one that was set
+// meanwhile, or that runs on evenly while the wall clock was set back. A later redate could not tell otherwise.
+func (op *finishOp) otherClock() time.Time {
+	r := &op.result
+	if r.Verdict != VerdictRetry || r.Attempt == nil || r.PlannedAt.IsZero() {
+		return time.Time{}
+	}
+	planned := r.PlannedAt.Round(0)
+	if planned.Sub(r.Attempt.StartedAt.Round(0).Add(r.Attempt.Duration)).Abs() < redateLeast {
+		return time.Time{}
+	}
+	return planned.Truncate(time.Microsecond)
 }
 
 // move is one event on its way from where it waits to where it is next.

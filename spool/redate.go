@@ -77,7 +77,7 @@ func (t *txn) bringForward(key []byte, now time.Time, back time.Duration) int {
 		return 0 // whoever leases it sets it aside
 	}
 	switch n := len(p.History); {
-	case n > 0 && p.History[n-1].StartedAt.After(now), p.Since.After(now) && ev.NotBefore.IsZero():
+	case n > 0 && p.History[n-1].StartedAt.After(now), p.planned.After(now), p.Since.After(now) && ev.NotBefore.IsZero():
 		due = due.Add(-back)
 	default:
 		return 0

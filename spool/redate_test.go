@@ -46,3 +46,40 @@ func TestClockSetBackBetweenRuns(t *testing.T) {
 		t.Errorf("moved at the second start to %v", v.NextAttempt)
 	}
 }
+
+// A retry that was planned by a clock which was ahead, after an attempt that began by one which was not, is brought forward
+// too: the clock was set during the attempt, or the scheduler's runs on evenly while the wall clock was set back. One that
+// was planned by the right clock keeps its wait, however long.
+func TestRetryPlannedByAnotherClock(t *testing.T) {
+	for name, tt := range map[string]struct {
+		began, planned, next time.Duration // from the time that is right
+		due                  time.Duration
+	}{
+		"set during the attempt":  {-time.Second, time.Hour, time.Hour + time.Minute, time.Minute},
+		"set back, and still on":  {-time.Hour, time.Hour, time.Hour + time.Minute, time.Minute},
+		"planned before all that": {-time.Minute - time.Second, -time.Minute, 2 * time.Hour, 2 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClock()
+			r := newRig(t, c.use)
+			right := c.now()
+			ev := event("a", endpointA, "x")
+			ev.AcceptedAt = right.Add(-2 * time.Hour)
+			r.append(ev)
+			l := r.lease(endpointA, 1)[0]
+			a := attempt(l, 500)
+			a.StartedAt, a.Duration = right.Add(tt.began), 10*time.Millisecond
+			c.pass(time.Hour)
+			r.finish(l, Result{Attempt: a, Verdict: VerdictRetry, NextAttempt: right.Add(tt.next), PlannedAt: right.Add(tt.planned)})
+			r.close()
+			c.pass(-time.Hour)
+			r.open()
+			if v, err := r.Get("a", false); err != nil || v.NextAttempt.Sub(right).Abs()-tt.due > time.Second || v.NextAttempt.Sub(right) < tt.due-time.Second {
+				t.Errorf("due %v after the right time, want %v: %v", v.NextAttempt.Sub(right), tt.due, err)
+			}
+			if v, _ := r.Get("a", false); !v.History[0].StartedAt.Equal(a.StartedAt.Truncate(time.Microsecond)) {
+				t.Errorf("the attempt's own time was changed to %v", v.History[0].StartedAt)
+			}
+		})
+	}
+}

@@ -28,17 +28,8 @@ func newAttempt(j *Job) *attempt {
 	return a
 }
 
-// stop takes the duration; whatever happens to the body afterwards does not count. Where the clock was set meanwhile the
-// start is told by the new one, as the next attempt's time will be: after another start with the clock back in its place
-// the two are understood together.
-func (a *attempt) stop() {
-	now := time.Now()
-	took := now.Sub(a.started)
-	a.result.Attempt.Duration = took
-	if began := now.Round(0).Add(-took); began.Sub(a.started.Round(0)).Abs() > time.Second {
-		a.result.Attempt.StartedAt = began.UTC().Truncate(time.Microsecond)
-	}
-}
+// stop takes the duration; whatever happens to the body afterwards does not count.
+func (a *attempt) stop() { a.result.Attempt.Duration = time.Since(a.started) }
 
 // fail ends the attempt with a class.
 func (a *attempt) fail(class retry.Class) {

@@ -38,7 +38,7 @@ func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o 
 		changed = true
 	}
 	result := spool.Result{
-		Attempt: &o.Attempt, Verdict: verdict(d.Verdict), NextAttempt: now.Add(d.Delay),
+		Attempt: &o.Attempt, Verdict: verdict(d.Verdict), NextAttempt: now.Add(d.Delay), PlannedAt: now,
 		Reason: string(d.Reason), Answer: o.Answer,
 	}
 	if changed {
