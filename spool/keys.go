@@ -39,7 +39,7 @@ func KeyName(key []byte) string { return keyring.IDOf(key).String() }
 type KeyStatus struct {
 	Newest string   // what is written is encrypted with it
 	InUse  []string // what may be there still
-	// Rewriting tells that records are being rewritten with the newest key.
+	// Rewriting tells that records are being, or are yet to be, rewritten with the newest key.
 	Rewriting bool
 }
 
@@ -49,7 +49,9 @@ func (s *Spool) Keys() KeyStatus {
 	newest := s.ring().Newest()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return KeyStatus{Newest: newest.String(), InUse: keyNames(k.inUse), Rewriting: k.rewriting}
+	// The change comes a moment before the rewriting: nobody may hear in between that older keys are not needed.
+	rewriting := k.rewriting || !slices.Equal(k.inUse, []keyring.KeyID{newest})
+	return KeyStatus{Newest: newest.String(), InUse: keyNames(k.inUse), Rewriting: rewriting}
 }
 
 func keyNames(ids []keyring.KeyID) []string {

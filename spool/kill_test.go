@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,18 @@ import (
 
 // killEnv makes the test binary a child that works on the spool in the directory it names until it is killed.
 const killEnv = "POSTERN_TEST_SPOOL_CHILD"
+
+// keysEnv is how many keys the child has, the last one being the newest; it goes to and fro between them while it works.
+const keysEnv = "POSTERN_TEST_SPOOL_KEYS"
+
+// childKeys are the first n keys, the newest first.
+func childKeys(n int) [][]byte {
+	var keys [][]byte
+	for i := n; i > 0; i-- {
+		keys = append(keys, key(i))
+	}
+	return keys
+}
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(killEnv); dir != "" {
@@ -38,6 +51,8 @@ func killedChild(dir string) {
 	cfg.Dir = dir
 	cfg.MaxBytes = 32 * mib
 	cfg.Outbox = true
+	count, _ := strconv.Atoi(os.Getenv(keysEnv))
+	cfg.Keys = childKeys(count)
 	ready := make(chan struct{})
 	var s *Spool
 	finish := func(l *Lease) {
@@ -45,7 +60,7 @@ func killedChild(dir string) {
 		say("sent", l.Event.ID)
 		r := delivered(l)
 		if rand.IntN(3) == 0 {
-			r = Result{Attempt: attempt(l, 500), Verdict: VerdictRetry, NextAttempt: time.Now()}
+			r = Result{Attempt: attempt(l, 500), Verdict: VerdictRetry, NextAttempt: time.Now(), Answer: &Answer{StatusCode: 500, Body: []byte("no")}}
 		}
 		r.Done = func(err error) {
 			if err == nil && r.Verdict == VerdictDelivered {
@@ -75,7 +90,13 @@ func killedChild(dir string) {
 			}
 		}()
 	}
-	for {
+	for turn := 0; ; turn++ {
+		if turn%4 == 3 && count > 1 { // the newest becomes the oldest
+			cfg.Keys = append(cfg.Keys[1:], cfg.Keys[0])
+			if err := s.SetKeys(context.Background(), cfg.Keys); err != nil {
+				say("failed", err.Error())
+			}
+		}
 		leases, _, err := s.Lease(endpointA, time.Now(), 10, mib)
 		if err != nil {
 			fmt.Println("failed", err)
@@ -155,5 +176,43 @@ func runUntilKilled(t *testing.T, dir string, life time.Duration, sets map[strin
 	var exit *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &exit) {
 		t.Fatalf("the child ended by itself: %v", err)
+	}
+}
+
+// TestKilledWhileKeysChange: at whatever moment, what the spool notes of keys is enough for its records, none of them is
+// lost, and in the end one key opens them all.
+func TestKilledWhileKeysChange(t *testing.T) {
+	dir := t.TempDir()
+	accepted, sent := map[string]bool{}, map[string]bool{}
+	sets := map[string]map[string]bool{"accepted": accepted, "sent": sent, "recorded": {}}
+	const most = 4
+	for n := range 2 * most {
+		t.Setenv(keysEnv, strconv.Itoa(min(n, most)))
+		runUntilKilled(t, dir, time.Duration(30+rand.IntN(150))*time.Millisecond, sets)
+		if report, err := Check(dir, childKeys(most)...); err != nil || len(report.Problems) > 0 {
+			t.Fatalf("check: %v, %q", err, report.Problems)
+		}
+	}
+	r := newRig(t, func(c *Config) { c.Dir, c.MaxBytes, c.Outbox, c.Keys = dir, 32*mib, true, childKeys(most) })
+	for r.Keys().Rewriting {
+		r.must(r.do(func(*txn) error { return nil }))
+	}
+	r.cfg.Keys = r.cfg.Keys[:1]
+	r.reopen()
+	kept := map[string]bool{}
+	for _, l := range r.lease(endpointA, 1_000_000) {
+		kept[l.Event.ID] = true
+		if v, err := r.Get(l.Event.ID, true); err != nil || v.Attempts > 0 && v.Answer == nil {
+			t.Errorf("event %s: %v, answer %v", l.Event.ID, err, v.Answer)
+		}
+		r.Release(l)
+	}
+	for id := range accepted {
+		if !kept[id] && !sent[id] {
+			t.Errorf("event %s was acknowledged and is gone", id)
+		}
+	}
+	if len(accepted) < 50 || r.Stats().SetAside != 0 {
+		t.Errorf("%d were accepted, %d set aside", len(accepted), r.Stats().SetAside)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"postern/spool/internal/keyring"
@@ -271,4 +272,50 @@ func TestPassReadsLittleAtOnce(t *testing.T) {
 	if want := n * size / rekeyRead; steps < want {
 		t.Errorf("%d steps, at least %d were wanted", steps, want)
 	}
+}
+
+// TestKeysChangeInDoubt: whether the change is on disk nobody knows, but it is visible, and the note of keys with it.
+func TestKeysChangeInDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, withKeys(key(1)))
+		r.play()
+		f := breakDisk(r.Spool)
+		f.visible.Store(true)
+		f.noSync.Store(true)
+		r.cfg.Keys = [][]byte{key(2), key(1)}
+		r.mustBe(r.SetKeys(t.Context(), r.cfg.Keys), ErrUnknownOutcome)
+		if st := r.Keys(); len(st.InUse) != 2 || !st.Rewriting {
+			t.Errorf("while in doubt: %+v", st)
+		}
+		f.visible.Store(false)
+		f.noSync.Store(false)
+		time.Sleep(time.Minute)
+		if st := r.Keys(); !slices.Equal(st.InUse, []string{KeyName(key(2))}) || st.Rewriting {
+			t.Errorf("afterwards: %+v", st)
+		}
+		r.played()
+	})
+}
+
+// TestPassOnAFailingDisk: what a pass could not write it writes later, and no key is struck off before.
+func TestPassOnAFailingDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, withKeys(key(1)))
+		r.play()
+		again := r.noPass()
+		r.mustSetKeys(key(2), key(1))
+		f := breakDisk(r.Spool)
+		f.fail.Store(true)
+		again()
+		time.Sleep(time.Minute)
+		if st := r.Keys(); len(st.InUse) != 2 || !st.Rewriting {
+			t.Errorf("while the disk fails: %+v", st)
+		}
+		f.fail.Store(false)
+		time.Sleep(time.Minute)
+		if st := r.Keys(); !slices.Equal(st.InUse, []string{KeyName(key(2))}) || st.Rewriting || r.compaction.forced.Load() {
+			t.Errorf("afterwards: %+v", st)
+		}
+		r.played()
+	})
 }
