@@ -60,7 +60,7 @@ defaults: { timeout: 2s, retry: { max_attempts: 2, base_delay: 100ms, max_delay:
 endpoints:
   - { name: orders, url: %q, limits: ["600/1m", "20000/1h"] }
   - { name: crm-sync, url: %q }
-  - { name: partner-a, url: %q, breaker: { failure_threshold: 9 }, retry: { max_attempts: 2 } }
+  - { name: partner-a, url: %q, breaker: { failure_threshold: 12 }, retry: { max_attempts: 2 } }
   - { name: ledger, url: %q, limits: ["30/1m"], retry: { max_attempts: 5 } }
 `, s.good.url("/in"), s.slow.url("/hook"), s.failing.url("/postback?aff=7"), s.throttling.url("/v2/events")))
 	seed(t, s.dataDir(), []yesterday{
@@ -86,14 +86,17 @@ func seed(t *testing.T, dir string, list []yesterday) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for step := 47; step >= 0; step-- {
-		ago := time.Duration(step)*30*time.Minute + time.Minute
+	for step, ago := range moments() {
 		mu.Lock()
 		at = now.Add(-ago)
 		mu.Unlock()
 		var wg sync.WaitGroup
 		for _, y := range list {
-			for i := range y.each {
+			each := y.each
+			if ago < time.Hour {
+				each = rand.IntN(y.each/2 + 1)
+			}
+			for i := range each {
 				wg.Go(func() { past(t, sp, y, fmt.Sprintf("evt_past-%s-%d-%d", y.endpoint, step, i), clock(), ago) })
 			}
 		}
@@ -104,6 +107,17 @@ func seed(t *testing.T, dir string, list []yesterday) {
 	if err := sp.Close(limit); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// moments are how long ago something happened: each half hour of a day, and each minute of the last hour.
+func moments() (list []time.Duration) {
+	for half := 47; half >= 2; half-- {
+		list = append(list, time.Duration(half)*30*time.Minute)
+	}
+	for minute := 59; minute >= 1; minute-- {
+		list = append(list, time.Duration(minute)*time.Minute)
+	}
+	return list
 }
 
 func openSeed(dir string, now func() time.Time) (*spool.Spool, error) {

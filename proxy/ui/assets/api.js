@@ -22,10 +22,13 @@ export class Problem extends Error {
 }
 
 let asking = null // one question at a time, whoever is refused
+let declined = false // nobody is asked again and again
 
 async function ask(wrong) {
+  if (declined) return false
   asking ??= askForToken(wrong).finally(() => { asking = null })
   const given = await asking
+  declined = !given
   if (!given) return false
   token = given
   sessionStorage.setItem(KEY, given)

@@ -42,6 +42,8 @@ export function eventsView(ctx, _, first) {
     stop: () => clearInterval(again),
     update(to) {
       params = to
+      pages = []
+      next = null
       load()
     },
     render: () => [

@@ -47,7 +47,7 @@ function glance(st) {
   return h('dl.glance', { 'aria-label': 'The fleet at a glance' },
     figure('live', 'Instances', count(live), silent ? link('instances?state=silent', `${count(silent)} silent`) : stopped ? `${count(stopped)} stopped` : 'all alive', silent ? 'warn' : live ? '' : 'bad'),
     figure('pending', 'Waiting', count(st.pending), 'never tried'),
-    figure('in_flight', 'In flight', count(st.in_flight), 'attempts running'),
+    figure('in_flight', 'In flight', count(st.in_flight), 'running now'),
     figure('awaiting_retry', 'Failed', count(st.awaiting_retry), 'will be retried', st.awaiting_retry ? 'warn' : ''),
     figure('dead_letter', 'Dead letters', count(st.dead_letter), st.dead_letter ? link('dead-letters', 'see why') : 'none given up', st.dead_letter ? 'bad' : ''),
     figure('delivered', 'Delivered', count(st.delivered_last_hour), 'last hour'),

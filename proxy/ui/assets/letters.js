@@ -9,7 +9,7 @@ import { confirm, facts, link, mark, notice, Refused, table, title } from './wid
 const HOURS = [['24', '24 hours'], ['168', '7 days'], ['720', '30 days']]
 
 export function lettersView(ctx, _, first) {
-  let params = first, analysis = null, letters = [], next = null, failed = null, asked = 0
+  let params = first, analysis = null, letters = null, next = null, failed = null, asked = 0
   const chosen = new Set()
   const load = async (cursor) => {
     const mine = ++asked
@@ -35,7 +35,7 @@ export function lettersView(ctx, _, first) {
   const again = setInterval(() => {
     // Asked anew where something has changed, and not under somebody who is choosing.
     const now = ctx.data.status?.dead_letter
-    if (!document.hidden && now !== seen && chosen.size === 0 && letters.length <= 100) {
+    if (!document.hidden && now !== seen && chosen.size === 0 && (letters ?? []).length <= 100) {
       seen = now
       load()
     }
@@ -58,10 +58,11 @@ export function lettersView(ctx, _, first) {
     update(to) {
       params = to
       chosen.clear()
+      letters = null // what was listed by another filter is not to be acted upon
       load()
     },
     render: () => [
-      title('Dead letters', h('label', {}, 'Died within ', h('select', { onchange: (e) => change({ hours: e.target.value }) }, HOURS.map(([v, t]) => h('option', { value: v, selected: (params.hours ?? '24') === v }, t))))),
+      title('Dead letters', h('label', {}, 'Findings of the last ', h('select', { onchange: (e) => change({ hours: e.target.value }) }, HOURS.map(([v, t]) => h('option', { value: v, selected: (params.hours ?? '24') === v }, t))))),
       failed ? notice('bad', failed.message) : null,
       replays(ctx),
       analysis ? groups(analysis, params, act, change) : h('p.empty', {}, 'Looking …'),
@@ -85,7 +86,7 @@ function groups(analysis, params, act, change) {
 }
 
 function list(ctx, { params, letters, next, chosen, choose, act, change, more }) {
-  const all = letters.length > 0 && letters.every((l) => chosen.has(l.id))
+  const all = letters?.length > 0 && letters.every((l) => chosen.has(l.id))
   const columns = [
     {
       name: 'choose', title: 'Choose', class: 'choose',
@@ -105,8 +106,8 @@ function list(ctx, { params, letters, next, chosen, choose, act, change, more })
       h('div.buttons', {},
         h('button.primary', { type: 'button', disabled: !ids.length, onclick: () => act('replay', { ids }, ids.length) }, `Replay chosen (${ids.length})`),
         h('button.danger', { type: 'button', disabled: !ids.length, onclick: () => act('purge', { ids }, ids.length) }, 'Purge chosen'))),
-    table({ caption: 'Dead letters, the latest first', columns, rows: letters, key: (e) => e.id, empty: 'No dead letter matches.' }),
-    next ? h('div.buttons', {}, h('button', { type: 'button', onclick: more }, 'Show older ones')) : null)
+    table({ caption: 'Dead letters, the latest first', columns, rows: letters ?? [], key: (e) => e.id, empty: letters ? 'No dead letter matches.' : 'Looking …' }),
+    letters && next ? h('div.buttons', {}, h('button', { type: 'button', onclick: more }, 'Show older ones')) : null)
 }
 
 // bulk replays or purges what a filter selects, after a dry run that says how much that is. The dry run's bounds go

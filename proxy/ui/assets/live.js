@@ -4,6 +4,8 @@ import { get, stream } from './api.js'
 const POLL = 3000 // milliseconds
 const SLOWLY = 60_000
 
+const pause = (millis) => new Promise((done) => setTimeout(done, millis))
+
 // Live holds the newest answers and tells its listener of every change.
 export class Live {
   constructor(path, parts, slow, changed) {
@@ -42,12 +44,13 @@ export class Live {
           if (this.state !== 'live') this.set('live')
           this.take(part, value)
         })
+        await pause(1000) // it ended: Postern stops, or we were too slow
       } catch (err) {
-        if (err.status === 0 || err.status === undefined) this.set('offline', err)
-        else this.set('polling', err)
+        if (document.hidden) break // we ended it ourselves
+        if (err.status === 401) this.set('locked', err)
+        else this.set(err.status ? 'polling' : 'offline', err)
       }
-      if (document.hidden) break
-      if (failed > 0 || this.state !== 'live') await this.poll(Math.min(10, failed + 1))
+      if (this.state !== 'live') await this.poll(Math.min(10, failed + 1))
     }
     this.following = false
   }
@@ -61,7 +64,7 @@ export class Live {
       } catch (err) {
         this.set(err.status === 401 ? 'locked' : 'offline', err)
       }
-      await new Promise((done) => setTimeout(done, POLL))
+      await pause(POLL)
     }
   }
 
@@ -71,7 +74,7 @@ export class Live {
       try {
         if (!document.hidden) for (const part of this.slow) this.take(part, await get(part))
       } catch { /* the stream says what is wrong */ }
-      await new Promise((done) => setTimeout(done, this.data[this.slow[0]] ? SLOWLY : POLL))
+      await pause(this.data[this.slow[0]] ? SLOWLY : POLL)
     }
   }
 }
@@ -103,7 +106,7 @@ export class Poll {
         wait = Math.min(every, POLL)
       }
       this.changed()
-      await new Promise((done) => setTimeout(done, document.hidden ? 1000 : wait))
+      await pause(document.hidden ? 1000 : wait)
     }
   }
 }

@@ -2,7 +2,7 @@
 import { h } from './dom.js'
 import { ago, bytes, count, ms, plural, since, until, duration, windowName } from './format.js'
 import { activityChart, meter, spark } from './chart.js'
-import { breakerMark, link, mark, nextSort, pager, sorted, table, title } from './widgets.js'
+import { breakerMark, link, mark, nextSort, pager, say, sorted, table, title } from './widgets.js'
 import { name } from './api.js'
 import { opensUntil, troubles } from './outlook.js'
 
@@ -20,6 +20,7 @@ export function overview(ctx) {
       return n ? `${n} to look at` : 'Overview'
     },
     render() {
+      tell(ctx, state)
       if (!ctx.data.status) return [title('Overview'), h('p.empty', {}, 'Waiting for the first answer …')]
       return [
         title('Overview'),
@@ -37,7 +38,7 @@ function glance(st, activity) {
   const sync = syncState(st.sync)
   return h('dl.glance', { 'aria-label': 'The pipeline at a glance' },
     figure('pending', 'Waiting', count(st.pending), 'never tried'),
-    figure('in_flight', 'In flight', count(st.in_flight), 'attempts running'),
+    figure('in_flight', 'In flight', count(st.in_flight), 'running now'),
     figure('awaiting_retry', 'Failed', count(st.awaiting_retry), 'will be retried', st.awaiting_retry ? 'warn' : ''),
     figure('dead_letter', 'Dead letters', count(st.dead_letter), st.dead_letter ? link('dead-letters', 'see why') : 'none given up', st.dead_letter ? 'bad' : ''),
     figure('per_minute', 'Delivered / min', activity ? rate(activity.delivered_per_minute) : '–', `${count(st.delivered_last_hour)} in an hour`),
@@ -66,6 +67,15 @@ function attention(ctx) {
   if (st?.sync?.enabled && !st.sync.connected) out.push([55, 'warn', [h('b', {}, 'Sync'), ' ', st.sync.error ?? 'Postgres does not answer.', ' Deliveries go on.'], 'sync'])
   if (st?.dead_letter) out.push([30, 'bad', [h('b', {}, link('dead-letters', plural(st.dead_letter, 'dead letter'))), ' wait for somebody to replay or purge them'], 'dead'])
   return out.sort((a, b) => b[0] - a[0])
+}
+
+// tell has a screen reader say what has come to need attention since the page was opened, and nothing else.
+function tell(ctx, state) {
+  if (!ctx.data.endpoints || !ctx.data.latency) return
+  const all = attention(ctx).filter(([rank]) => rank >= 50).map(([, , , key]) => key)
+  const fresh = all.filter((key) => !(state.known ?? all).includes(key))
+  state.known = all
+  if (fresh.length) say(`Needs attention now: ${fresh.join(', ')}`)
 }
 
 function attentionList(ctx) {
