@@ -75,7 +75,7 @@ torture: ## break everything around Postern for DURATION (default 10m), from a S
 
 .PHONY: torture-load
 torture-load: ## bursts, very many endpoints and great backlogs, in full size (minutes)
-	$(GO) test -count=1 -timeout 0 -v -run '^Test(Burst|BurstIntoASmallSpool|ManyEndpoints|BacklogBesideAHealthyEndpoint)$$' ./proxy/torture -heavy
+	$(GO) test -count=1 -timeout 0 -v -run '^Test(Burst|BurstIntoASmallSpool|ManyEndpoints|BacklogBesideAHealthyEndpoint|GrowthAndAfter)$$' ./proxy/torture -heavy
 
 .PHONY: soak
 soak: ## run at RATE events a second (default 200) for DURATION (default 1h), and end where it began

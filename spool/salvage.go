@@ -20,6 +20,8 @@ type SalvageReport struct {
 	Lost      int64  // of what Unit says: what was acknowledged, is not finished, and could not be read
 	SetAside  int64  // records that were found and cannot be decoded: they are kept apart in the new file, and count as lost too
 	Unit      string // UnitEvents; where their number is unknown UnitPages, and where nothing at all could be read UnitFile
+	Damage    string // the first fault that was met; empty where everything that hangs together could be read
+	Pages     int64  // that had a fault, or could not be reached
 	Kept      string // where the damaged file is now; empty where nothing was done
 }
 
@@ -83,7 +85,7 @@ func (d *directory) salvageNothing(cause error) (SalvageReport, error) {
 	if !errors.Is(cause, pagefile.ErrTruncated) && !(overwritten && d.wasUsed()) {
 		return SalvageReport{}, cause
 	}
-	return d.startAnew(SalvageReport{Lost: 1, Unit: UnitFile})
+	return d.startAnew(SalvageReport{Lost: 1, Unit: UnitFile, Damage: cause.Error()})
 }
 
 // startAnew puts an empty spool in place, which remembers the loss: nothing can be read of the file, and it is kept.
@@ -164,9 +166,25 @@ func (v *salvager) run(ctx context.Context) (report SalvageReport, err error) {
 		return SalvageReport{}, err
 	}
 	if v.found == 0 && damaged > 0 {
-		return SalvageReport{Lost: int64(damaged), Unit: UnitPages}, errNothingFound
+		report, err = SalvageReport{Lost: int64(damaged), Unit: UnitPages}, errNothingFound
+	} else {
+		report, err = v.finish(int64(damaged))
 	}
-	return v.finish(int64(damaged))
+	report.Damage, report.Pages = v.firstFault(walk), int64(damaged)
+	return report, err
+}
+
+// firstFault says what was wrong, as far as the walk through the file tells.
+func (v *salvager) firstFault(walk pagefile.Report) string {
+	switch torn := v.f.MetaDamage(); {
+	case walk.First != nil:
+		return walk.First.Error()
+	case torn != nil:
+		return torn.Error()
+	case v.unsure:
+		return "no meta page is valid, or the name of a bucket is damaged"
+	}
+	return ""
 }
 
 func (v *salvager) finish(damaged int64) (report SalvageReport, err error) {

@@ -180,7 +180,10 @@ func (c *spoolSalvageCmd) Run(s *session) error {
 		return spoolError(dir, err)
 	}
 	if c.JSON {
-		return s.encode(map[string]any{"dir": dir, "recovered": report.Recovered, "lost": report.Lost, "lost_unit": cmp.Or(report.Unit, spool.UnitEvents), "set_aside": report.SetAside, "kept": report.Kept})
+		return s.encode(map[string]any{
+			"dir": dir, "recovered": report.Recovered, "lost": report.Lost, "lost_unit": cmp.Or(report.Unit, spool.UnitEvents), "set_aside": report.SetAside,
+			"damage": report.Damage, "damaged_pages": report.Pages, "kept": report.Kept,
+		})
 	}
 	_, err = fmt.Fprintf(s.out, "%s: %s recovered, %d %s lost; the old file is kept as %s.\n", dir, term.Count(report.Recovered, "event"), report.Lost, cmp.Or(report.Unit, spool.UnitEvents), report.Kept)
 	return err

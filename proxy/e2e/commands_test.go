@@ -116,16 +116,27 @@ func TestSpoolCommands(t *testing.T) {
 	p.typed(1, "spool check"+data, "salvage")
 	var salvaged struct {
 		Recovered, Lost int
+		SetAside        int `json:"set_aside"`
+		Damage          string
+		Pages           int `json:"damaged_pages"`
 		Kept            string
 	}
-	if err := json.Unmarshal([]byte(p.typed(0, "spool salvage --json"+data)), &salvaged); err != nil || salvaged.Recovered != 300 {
+	if err := json.Unmarshal([]byte(p.typed(0, "spool salvage --json"+data)), &salvaged); err != nil || salvaged.Recovered != 300 || salvaged.Damage == "" || salvaged.Pages == 0 || salvaged.SetAside != 0 {
 		t.Errorf("salvage: %+v, %v", salvaged, err)
 	}
 	if _, err := os.Stat(filepath.Join(p.dataDir(), filepath.Base(salvaged.Kept))); err != nil || !strings.Contains(salvaged.Kept, "corrupt") {
 		t.Errorf("the damaged file: %q, %v", salvaged.Kept, err)
 	}
 	p.typed(0, "spool check"+data, "whole")
-	p.typed(1, "spool check --data "+filepath.Join(p.dir, "nowhere"))
+	for _, command := range []string{"check", "compact", "salvage"} {
+		p.typed(1, "spool "+command+" --data "+filepath.Join(p.dir, "nowhere"))
+		p.typed(2, "spool "+command+data+" --nonsense", "--nonsense")
+		copied := filepath.Join(p.dir, "copy-to-"+command) // what is looked at may be a copy, while Postern runs or not
+		if err := os.CopyFS(copied, os.DirFS(p.dataDir())); err != nil {
+			t.Fatal(err)
+		}
+		p.typed(0, "spool "+command+" --json --data "+copied, `"dir"`)
+	}
 	p.start()
 	p.eventually(5*time.Second, "300 events to be there", func() bool { return p.waiting() == 300 })
 }

@@ -155,6 +155,19 @@ func TestPostgresComesAndGoes(t *testing.T) {
 	})
 }
 
+// Attempts are counted as ever while Postgres is away: exactly three, then a dead letter.
+func TestAttemptsEndWithoutPostgres(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, script(status(503)))
+	p := startPostern(t, fmt.Sprintf("targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 3, base_delay: 50ms, max_delay: 100ms } }\n"+
+		"sync: { dsn: \"postgres://nobody@%s/none\", interval: 100ms }\n", freeAddr(t)))
+	e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", 5*time.Second)
+	p.eventually(5*time.Second, "the trouble to be told", func() bool { return strings.Contains(p.log.String(), "sync waits") })
+	if n := len(r.requests()); n != 3 || len(e.Attempts) != 3 || e.DeadReason != "exhausted" {
+		t.Errorf("%d requests, %d attempts, %s", n, len(e.Attempts), e.DeadReason)
+	}
+}
+
 // A wrong password hurts nobody, and a connection string that a reload corrects is used at once.
 func TestConnectionStringIsCorrectedByReload(t *testing.T) {
 	db := pgtest.New(t)

@@ -152,6 +152,7 @@ const roomy = "spool: { max_bytes: 8GiB, max_endpoint_share: 1 }\ntargets: { all
 
 // A burst from many connections at once: each is answered, what was accepted comes once, memory stays bounded.
 func TestBurst(t *testing.T) {
+	parallelWhereLean(t)
 	events, conns := size(4000, 100_000), size(100, 500)
 	c := newCounter(t)
 	p := loaded(t, roomy)
@@ -169,6 +170,7 @@ func TestBurst(t *testing.T) {
 
 // A burst into a spool that is too small for it: 503 with Retry-After, and what was accepted comes.
 func TestBurstIntoASmallSpool(t *testing.T) {
+	parallelWhereLean(t)
 	events := size(3000, 30_000)
 	c := newCounter(t)
 	c.down.Store(true)
@@ -184,6 +186,7 @@ func TestBurstIntoASmallSpool(t *testing.T) {
 
 // Very many endpoints, each with its own line, gate and state.
 func TestManyEndpoints(t *testing.T) {
+	parallelWhereLean(t)
 	n := size(1000, 10_000)
 	c := newCounter(t)
 	var b strings.Builder
@@ -215,6 +218,7 @@ func TestManyEndpoints(t *testing.T) {
 
 // One endpoint with a great backlog takes nothing from a healthy one, and the backlog is delivered when it is back.
 func TestBacklogBesideAHealthyEndpoint(t *testing.T) {
+	parallelWhereLean(t)
 	n := size(10_000, 1_000_000)
 	c := newCounter(t)
 	c.down.Store(true)
@@ -255,4 +259,63 @@ func TestBacklogBesideAHealthyEndpoint(t *testing.T) {
 	}
 	c.down.Store(false)
 	c.wait(t, n+100, time.Duration(60+n/1000)*time.Second)
+}
+
+// parallelWhereLean lets the lean forms run beside each other; the full ones measure, one by one.
+func parallelWhereLean(t *testing.T) {
+	if !*heavy {
+		t.Parallel()
+	}
+}
+
+// A backlog that was drained leaves a file that is short again, and acknowledgements that are as fast as before.
+func TestGrowthAndAfter(t *testing.T) {
+	parallelWhereLean(t)
+	n, rounds, each := size(8000, 200_000), size(3, 20), size(500, 5000)
+	c := newCounter(t)
+	c.down.Store(true)
+	p := loaded(t, strings.Replace(roomy, "8GiB", fmt.Sprintf("%dMiB", size(128, 2048)), 1)+
+		"defaults: { retry: { max_attempts: 100, base_delay: 100ms, max_delay: 500ms }, breaker: { cooldown: 500ms, max_cooldown: 1s } }\n")
+	body := bytes.Repeat([]byte("0123456789"), 200)
+	path := func(where string) func(int) string {
+		return func(int) string { return "/http://" + c.addr + where }
+	}
+	sent := 0
+	post := func(n, conns int, where string) {
+		t.Helper()
+		if accepted := burst(t, p, n, conns, path(where), body); accepted != n {
+			t.Fatalf("%d of %d events were accepted", accepted, n)
+		}
+		sent += n
+	}
+	// singly is the 99th percentile of a lone client's acknowledgements.
+	singly := func() time.Duration {
+		var took []time.Duration
+		for range size(300, 1000) {
+			begin := time.Now()
+			post(1, 1, "/up")
+			took = append(took, time.Since(begin))
+		}
+		slices.Sort(took)
+		return took[len(took)*99/100]
+	}
+	before := singly()
+	post(n, 64, "/down")
+	peak := measure(t, p).Files
+	c.down.Store(false)
+	c.wait(t, sent, 5*time.Minute)
+	after := singly()
+	for range rounds {
+		post(each, 64, "/up")
+	}
+	c.wait(t, sent, 5*time.Minute)
+	short := func() (bool, error) { return measure(t, p).Files < peak/10*2, nil }
+	if err := poll(60*time.Second, "the file to be short again", short); err != nil {
+		t.Errorf("%v: %d bytes, %d at its peak", err, measure(t, p).Files, peak)
+	}
+	fmt.Printf("%d events of 2 KB in and out: file %d MiB at its peak, %d MiB afterwards; p99 of a lone acknowledgement %v before, %v after\n",
+		n, peak>>20, measure(t, p).Files>>20, before.Round(10*time.Microsecond), after.Round(10*time.Microsecond))
+	if after > 2*before+50*time.Millisecond { // the machine is not always the same
+		t.Errorf("the 99th percentile was %v before and is %v after", before, after)
+	}
 }

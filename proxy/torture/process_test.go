@@ -178,6 +178,18 @@ func (p *process) checkSpool() error {
 	return nil
 }
 
+// help is what the binary says of a command; names and values that follow it are left out.
+func (p *process) help(words []string) string {
+	for n, word := range words {
+		if word == strings.ToUpper(word) || strings.HasPrefix(word, "-") {
+			words = words[:n]
+			break
+		}
+	}
+	out, _ := exec.Command(binary, append(words[:len(words):len(words)], "--help")...).CombinedOutput()
+	return string(out)
+}
+
 // poll asks until the answer is yes or an error, because it looks at another process from outside.
 func poll(limit time.Duration, what string, ok func() (bool, error)) error {
 	deadline := time.Now().Add(limit)

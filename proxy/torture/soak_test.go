@@ -150,6 +150,7 @@ func (s *soaked) quiet(t *testing.T, c *counter, ok func(figures) bool) (f figur
 
 // TestSoak runs at a moderate rate for a long time and ends where it began: goroutines, descriptors, memory, files.
 func TestSoak(t *testing.T) {
+	t.Parallel()
 	c := newCounter(t)
 	c.flaky.Store(true)
 	p := loaded(t, "spool: { max_bytes: 256MiB, history_max_bytes: 8MiB, delivered_retention: 20s, dedupe_window: 20s }\ntargets: { allow_private: true }\n"+

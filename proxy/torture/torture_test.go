@@ -30,6 +30,7 @@ type run struct {
 
 // TestTorture breaks everything around Postern, round by round, in an order that the seed decides.
 func TestTorture(t *testing.T) {
+	t.Parallel()
 	r := newRun(t)
 	defer r.close()
 	begin := time.Now()
