@@ -29,7 +29,7 @@ const shrinkBody = 2000
 
 // full is a run to quote from: about 14 minutes in five rounds.
 var full = sizes{
-	conns: 128, body: 500, load: 3 * time.Second, warm: time.Second, deliver: 40_000, queue: 4000, open: 5 * time.Second, rate: 1000, syncs: 500,
+	conns: 128, body: 500, load: 3 * time.Second, warm: time.Second, deliver: 30_000, queue: 4000, open: 5 * time.Second, rate: 1000, syncs: 500,
 	backlog: 1_000_000, waiting: 1024, drain: 30_000, endpoints: 1000, dead: 100_000, shrink: 200_000, rest: 5 * time.Second, idle: 6 * time.Second, day: 10_000_000,
 }
 
