@@ -6,12 +6,13 @@ import (
 	"postern/spool/internal/layout"
 )
 
-// asideOp moves a record that cannot be decoded out of the way, so that one bad record never holds up the others.
+// asideOp moves an event that cannot be decoded out of the way, so that one bad record never holds up the others.
 type asideOp struct {
 	s     *Spool
 	pick  pick
 	cause error
-	sound bool // it is not damaged
+	sound bool // the event can be sent
+	anew  bool // its progress began anew
 }
 
 func (s *Spool) setAside(p pick, cause error) {
@@ -27,19 +28,41 @@ func (op *asideOp) lasting() bool { return false }
 
 func (op *asideOp) settle(err error) {
 	op.s.leases.remove(op.pick.seq)
-	if err == nil && !op.sound {
+	switch {
+	case err != nil:
+	case op.anew:
+		op.s.cfg.Logger.Error("what was recorded of an event's attempts is damaged; they are counted from one again",
+			slog.Uint64("seq", op.pick.seq), slog.Any("error", op.cause))
+	case !op.sound:
 		op.s.cfg.Logger.Error("an event's record is damaged; it was set aside and is not delivered",
 			slog.Uint64("seq", op.pick.seq), slog.Any("error", op.cause))
 	}
 }
 
+// versionAnew is above what the outbox has told of any event, and below lastVersion.
+const versionAnew = lastVersion >> 1
+
+// keep leaves an event where it is that can be sent: the reader's view was older than a change of keys, or only what was
+// recorded of its attempts is damaged, which begins anew then. Somebody has to look again.
+func (op *asideOp) keep(t *txn, ev *Event) {
+	op.sound = true
+	t.hints = append(t.hints, Committed{Endpoint: ev.Endpoint, DueAt: op.pick.due})
+	if _, err := t.storedProgress(ev.Seq); err == nil {
+		return
+	}
+	op.anew = true
+	p := initialProgress(ev)
+	p.version, p.NextAttempt = versionAnew, op.pick.due
+	p.Attempts, p.Charged = 1, 1 // one at least, mostly: so it was counted
+	t.put(layout.Progress, layout.SeqKey(ev.Seq), encodeProgress(&p))
+	t.putDeadline(ev, p.Since)
+}
+
 func (op *asideOp) apply(t *txn) error {
 	key := layout.SeqKey(op.pick.seq)
 	rec := t.get(layout.Events, key)
-	if ev, _, p, err := readWaiting(t.tx, op.pick.seq, eventPayload, t.ring); rec != nil && err == nil {
-		// It can be read after all: the reader's view was older than a change of keys. Somebody has to look again.
-		op.sound = true
-		t.hints = append(t.hints, Committed{Endpoint: ev.Endpoint, DueAt: p.NextAttempt})
+	if ev, _, err := decodeEvent(op.pick.seq, rec, eventPayload, t.ring); err == nil {
+		op.keep(t, ev)
 		return nil
 	}
 	name, row := t.dueOwner(op.pick)
@@ -53,7 +76,7 @@ func (op *asideOp) apply(t *txn) error {
 	t.del(layout.Events, key)
 	state := StatePending
 	if prec := t.get(layout.Progress, key); prec != nil {
-		if p, err := decodeProgress(op.pick.seq, prec); err != nil || p.tried() {
+		if p, err := decodeProgress(op.pick.seq, prec); err != nil || p.tried() { // see keep
 			state = StateFailed
 		}
 		t.del(layout.Progress, key)

@@ -257,6 +257,52 @@ func TestOneBadRecord(t *testing.T) {
 	r.open()
 }
 
+// TestBadProgress: an event is sent although what was recorded of its attempts is damaged; they begin anew, and its time to
+// live goes on.
+func TestBadProgress(t *testing.T) {
+	var log bytes.Buffer
+	told := make(chan Committed, 10)
+	r := newRig(t, func(c *Config) {
+		c.Outbox, c.Logger = true, slog.New(slog.NewTextHandler(&log, nil))
+		c.Committed = func(list []Committed) {
+			for _, c := range list {
+				told <- c
+			}
+		}
+	})
+	ev := event("a", endpointA, "x")
+	ev.TTL = time.Hour
+	r.append(ev)
+	fresh := (<-told).Lease
+	r.finish(fresh, Result{Attempt: attempt(fresh, 500), Verdict: VerdictRetry, NextAttempt: time.Now()})
+	r.must(r.do(func(tx *txn) error {
+		tx.put(layout.Progress, layout.SeqKey(fresh.Event.Seq), []byte("damaged"))
+		tx.delDeadline(ev, ev.AcceptedAt) // as if it counted from elsewhere
+		return nil
+	}))
+	if leases := r.lease(endpointA, 10); len(leases) != 0 {
+		t.Fatalf("leased: %+v", leases)
+	}
+	if c := <-told; c.Endpoint != endpointA || c.Lease != nil {
+		t.Errorf("told: %+v", c)
+	}
+	leases := r.lease(endpointA, 10)
+	if len(leases) != 1 || leases[0].Progress.Attempts != 1 {
+		t.Fatalf("leased: %+v", leases)
+	}
+	r.finish(leases[0], Result{Attempt: attempt(leases[0], 500), Verdict: VerdictRetry, NextAttempt: time.Now()})
+	if v, err := r.Get("a", true); err != nil || v.Attempts != 2 || v.State != StateFailed {
+		t.Errorf("%+v, %v", v, err)
+	}
+	rows, _, err := r.Outbox(10)
+	if err != nil || len(rows) != 3 || rows[2].Version <= rows[1].Version {
+		t.Errorf("outbox: %+v, %v", rows, err)
+	}
+	if st := r.Stats(); st.SetAside != 0 || st.Failed != 1 || !strings.Contains(log.String(), "counted from one again") {
+		t.Errorf("%+v\n%s", st, log.String())
+	}
+}
+
 func TestFilesThatAreNoSpool(t *testing.T) {
 	foreign := func(t *testing.T, path string) {
 		db, err := bolt.Open(path, 0o600, nil)
