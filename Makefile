@@ -31,6 +31,10 @@ test: lint ## run every test, with the race detector
 	$(GO) test -race -timeout 9m ./...
 	cd examples/manifests && $(GO) vet ./... && $(GO) test ./...   # a module of its own: the schemas are large
 
+.PHONY: docs
+docs: ## write what is made from the code: docs/configuration.md
+	$(GO) test -count=1 -run '^TestReferenceDocument$$' ./configs -update
+
 .PHONY: lint
 lint: ## gofmt, go vet, staticcheck, module sums
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi

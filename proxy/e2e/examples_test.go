@@ -133,3 +133,39 @@ func changedLines(t *testing.T, before, after string) int {
 	}
 	return n
 }
+
+// The outbox keeps what Postern does not take, and what is handed over again after a crash is the same event.
+func TestOutboxExample(t *testing.T) {
+	t.Parallel()
+	python := program(t, "python3")
+	partner := newReceiver(t, nil)
+	p := newPostern(t, fast)
+	database := filepath.Join(t.TempDir(), "shop.db")
+	run := func(well bool, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), python, args...)
+		cmd.Dir = filepath.Join(examples, "outbox")
+		cmd.Env = append(os.Environ(), "OUTBOX="+database, "POSTERN="+p.ingest+"/", "PYTHONDONTWRITEBYTECODE=1")
+		if out, err := cmd.CombinedOutput(); (err == nil) != well {
+			t.Fatalf("%q: %v, want it to end well: %v\n%s", args, err, well, out)
+		}
+	}
+	insert := "import os, relay, sqlite3; db = sqlite3.connect(os.environ['OUTBOX']); db.execute(relay.SCHEMA); " +
+		"db.executemany('INSERT INTO outbox (id, method, url, body, content_type) VALUES (?, ?, ?, ?, ?)', [(i, 'PUT', '" + partner.url("/pb") + "', b'{}', 'application/json') for i in (1, 2)]); db.commit()"
+	run(true, "-c", insert)
+	run(false, "relay.py") // Postern is not there: nothing is lost
+	p.start()
+	run(true, "relay.py")
+	partner.wait(2, 10*time.Second)
+	run(true, "-c", insert) // as if it had crashed before the DELETE
+	run(true, "relay.py")
+	p.settled(10 * time.Second)
+	for id, n := range partner.byEvent() {
+		if n != 1 || !strings.HasPrefix(id, "outbox-") {
+			t.Errorf("%s came %d times", id, n)
+		}
+	}
+	if q := partner.requests()[0]; len(partner.requests()) != 2 || q.Line != "PUT /pb HTTP/1.1" || string(q.Body) != "{}" {
+		t.Errorf("%d requests, the first %q with %q", len(partner.requests()), q.Line, q.Body)
+	}
+}
