@@ -16,6 +16,7 @@ func (completionCmd) Help() string {
 
 Example:
 
+    postern completion bash > /etc/bash_completion.d/postern
     source <(postern completion bash)
     postern completion zsh > "${fpath[1]}/_postern"
     postern completion fish > ~/.config/fish/completions/postern.fish`
