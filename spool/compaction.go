@@ -153,7 +153,7 @@ func (s *Spool) exchange(c *compactor) error {
 	before := s.store.allocated
 	err := s.store.view(func(from *bolt.Tx) error { return c.copyKeys(from, c.changed) })
 	if err == nil && !c.stale {
-		err = c.db.Update(notStale)
+		err = guarded(func() error { return c.db.Update(notStale) })
 	}
 	if err == nil {
 		err = c.db.Sync()
