@@ -32,7 +32,10 @@ function make(el, spec, props, children) {
 export function patch(el, ...children) {
   const next = document.createElement(el.nodeName === 'svg' ? 'div' : el.nodeName)
   next.append(...children.flat(Infinity).filter((c) => c !== null && c !== undefined && c !== false))
+  const focused = document.activeElement
   patchChildren(el, next)
+  // An element that was moved has lost the focus.
+  if (focused !== document.activeElement && el.contains(focused)) focused.focus({ preventScroll: true })
 }
 
 const keyOf = (node) => node.nodeType === 1 ? node.getAttribute('data-key') : null
