@@ -21,7 +21,7 @@ const (
 	failedFresh = 2 * time.Second
 	// busyShare keeps a question that takes long from being all that Postgres does: it is asked for one part of the
 	// time in so many.
-	busyShare = 10
+	busyShare = 20
 	// patience bounds one question, whoever waits for it.
 	patience = time.Minute
 )
