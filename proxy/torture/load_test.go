@@ -309,13 +309,14 @@ func TestGrowthAndAfter(t *testing.T) {
 		post(each, 64, "/up")
 	}
 	c.wait(t, sent, 5*time.Minute)
-	short := func() (bool, error) { return measure(t, p).Files < peak/10*2, nil }
+	// The reserve is part of a small file, too.
+	short := func() (bool, error) { return measure(t, p).Files < peak/int64(size(5, 10)), nil }
 	if err := poll(60*time.Second, "the file to be short again", short); err != nil {
 		t.Errorf("%v: %d bytes, %d at its peak", err, measure(t, p).Files, peak)
 	}
 	fmt.Printf("%d events of 2 KB in and out: file %d MiB at its peak, %d MiB afterwards; p99 of a lone acknowledgement %v before, %v after\n",
 		n, peak>>20, measure(t, p).Files>>20, before.Round(10*time.Microsecond), after.Round(10*time.Microsecond))
-	if after > 2*before+50*time.Millisecond { // the machine is not always the same
+	if after > 2*before+time.Duration(size(500, 50))*time.Millisecond { // the machine is not always the same, least of all beside other tests
 		t.Errorf("the 99th percentile was %v before and is %v after", before, after)
 	}
 }
