@@ -120,6 +120,23 @@ func encodeSummary(s *summary) []byte {
 	return e.Record()
 }
 
+// summaryTime is when the event of a summary was delivered. It makes little garbage: each summary is looked at again and
+// again until its retention has passed.
+func summaryTime(seq uint64, rec []byte) (time.Time, error) {
+	fields, err := layout.Fields(layout.KindDone, rec)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("summary of event %d: %w", seq, err)
+	}
+	d := layout.NewDecoder(string(fields))
+	_, _, _, _, _ = d.String(), d.Bool(), d.Uint(), d.Bool(), d.String() // up to the method
+	accepted := d.Time()
+	at := accepted.Add(time.Duration(d.Int()) * time.Microsecond)
+	if err := d.Err(); err != nil {
+		return time.Time{}, fmt.Errorf("summary of event %d: %w", seq, err)
+	}
+	return at, nil
+}
+
 func decodeSummary(seq uint64, rec []byte) (*summary, error) {
 	fields, err := layout.Fields(layout.KindDone, rec)
 	if err != nil {

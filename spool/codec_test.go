@@ -108,6 +108,8 @@ func TestRecordsComeBack(t *testing.T) {
 		}
 		gotS, err := decodeSummary(1, encodeSummary(sum))
 		same(t, gotS, sum, err)
+		at, err := summaryTime(1, encodeSummary(sum))
+		same(t, at, sum.deliveredAt, err)
 
 		row := OutboxRow{
 			Index: 3, EventID: ev.ID, Version: p.version, Endpoint: ev.Endpoint, Named: ev.Named, Target: ev.Target,

@@ -88,8 +88,8 @@ func (t *txn) scanFrom(id layout.Bucket, from uint64, old func(seq uint64, v []b
 func (t *txn) expireSummaries() {
 	keep := t.s.cfg.DeliveredRetention
 	seqs, next := t.scanFrom(layout.Done, t.sweep.done, func(seq uint64, v []byte) bool {
-		sum, err := decodeSummary(seq, v)
-		return err != nil || t.now.Sub(sum.deliveredAt) >= keep
+		at, err := summaryTime(seq, v)
+		return err != nil || t.now.Sub(at) >= keep
 	})
 	t.sweep.done = next
 	for _, seq := range seqs {

@@ -37,17 +37,17 @@ func (l *headerLink) send(ctx context.Context, a *attempt) {
 // info unless the application sent its own, then what replaces headers of the same name: the endpoint's, Postern's, and
 // the signature.
 func buildHeader(j *Job, t target.Target, now time.Time) (http.Header, error) {
-	h := make(http.Header, len(j.Event.Headers)+len(j.Endpoint.Set)+8)
+	h := newFields(len(j.Event.Headers) + len(j.Endpoint.Set) + 8)
 	for _, field := range j.Event.Headers {
-		if err := setHeader(h, field, false); err != nil {
+		if err := h.set(field, false); err != nil {
 			return nil, err
 		}
 	}
-	if _, has := h["Authorization"]; t.HasUser && !has {
+	if _, has := h.header["Authorization"]; t.HasUser && !has {
 		pair := base64.StdEncoding.EncodeToString([]byte(t.User + ":" + t.Password)) // RFC 7617
-		h["Authorization"] = []string{"Basic " + pair}
+		h.header["Authorization"] = []string{"Basic " + pair}
 	}
-	replace := append([]spool.Header{}, j.Endpoint.Set...)
+	replace := append(make([]spool.Header, 0, len(j.Endpoint.Set)+8), j.Endpoint.Set...)
 	replace = append(replace,
 		spool.Header{Name: "X-Delivery-Timestamp", Value: strconv.FormatInt(now.Unix(), 10)},
 		spool.Header{Name: "Postern-Event-Id", Value: j.Event.ID},
@@ -56,19 +56,34 @@ func buildHeader(j *Job, t target.Target, now time.Time) (http.Header, error) {
 		replace = append(replace, j.Endpoint.Sign.Sign(j.Event.ID, now, j.Event.Body)...)
 	}
 	for _, field := range replace {
-		if err := setHeader(h, field, true); err != nil {
+		if err := h.set(field, true); err != nil {
 			return nil, err
 		}
 	}
-	if _, has := h["User-Agent"]; !has {
-		h["User-Agent"] = nil // keeps net/http from sending one of its own
+	if _, has := h.header["User-Agent"]; !has {
+		h.header["User-Agent"] = nil // keeps net/http from sending one of its own
 	}
-	return h, nil
+	return h.header, nil
 }
 
-// setHeader adds or replaces one field. What belongs to the connection or is made from the target and the body is
+// fields is a header in the making. The values of all names are in one slice: one for each would be most of its garbage.
+type fields struct {
+	header http.Header
+	values []string
+}
+
+func newFields(n int) *fields { return &fields{make(http.Header, n), make([]string, 0, n)} }
+
+// one is a slice of one value, which whoever appends to it copies.
+func (f *fields) one(value string) []string {
+	f.values = append(f.values, value)
+	n := len(f.values)
+	return f.values[n-1 : n : n]
+}
+
+// set adds or replaces one field. What belongs to the connection or is made from the target and the body is
 // left out (RFC 9110, section 7.6.1); ingest has removed it already, an endpoint's own headers may hold it.
-func setHeader(h http.Header, field spool.Header, replace bool) error {
+func (f *fields) set(field spool.Header, replace bool) error {
 	if !httpguts.ValidHeaderFieldName(field.Name) || !httpguts.ValidHeaderFieldValue(field.Value) {
 		return errHeader
 	}
@@ -83,11 +98,11 @@ func setHeader(h http.Header, field spool.Header, replace bool) error {
 			return nil
 		}
 	}
-	if replace {
-		h[key] = []string{field.Value}
+	if before := f.header[key]; len(before) > 0 && !replace {
+		f.header[key] = append(before, field.Value)
 		return nil
 	}
-	h[key] = append(h[key], field.Value)
+	f.header[key] = f.one(field.Value)
 	return nil
 }
 

@@ -50,7 +50,7 @@ func resolve(j *Job) (target.Target, error) {
 
 // setBody gives the request its body, anew for every use of the request, and never a GetBody. net/http re-sends a
 // request by itself when a reused connection breaks and it can "replay" the request: if the method is one of the four
-// below, or an idempotency key stands under its canonical name (see setHeader), and the body is absent, http.NoBody or
+// below, or an idempotency key stands under its canonical name (see fields.set), and the body is absent, http.NoBody or
 // has GetBody. So those methods get an empty reader instead, which looks like a body that cannot be had twice. Naming
 // the transfer coding identity keeps net/http from sending it chunked, or from looking whether there is anything in it;
 // nothing of this is seen on the wire.

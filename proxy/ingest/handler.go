@@ -161,7 +161,7 @@ func (h *Handler) keep(w http.ResponseWriter, r *http.Request, ev *spool.Event, 
 	}
 	// The request is here in full: a client that has left, or has closed its sending half, gets its event kept all
 	// the same. The spool bounds the time itself.
-	res, err := h.spool.Append(context.WithoutCancel(r.Context()), ev)
+	res, err := h.spool.Append(context.Background(), ev)
 	if err != nil {
 		return spoolRefusal(err)
 	}
