@@ -76,12 +76,12 @@ const server = createServer(async (request, response) => {
   try {
     for await (const chunk of request) {
       size += chunk.length;
-      if (size > MAX_BODY) return response.writeHead(413, { Connection: "close" }).end();
-      chunks.push(chunk);
+      if (size <= MAX_BODY) chunks.push(chunk); // the rest is read and dropped: who is still writing would see a reset
     }
   } catch {
     return; // the sender broke off
   }
+  if (size > MAX_BODY) return response.writeHead(413, { Connection: "close" }).end();
   response.writeHead(receive(Buffer.concat(chunks), request.headers)).end();
 });
 const [, host, port] = (process.argv[2] ?? "127.0.0.1:9000").match(/^(.*):(\d+)$/);

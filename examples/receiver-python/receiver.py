@@ -58,6 +58,7 @@ class Receiver(BaseHTTPRequestHandler):
         # First the bytes as they came: a signature is about these, not about what a JSON parser makes of them.
         length = int(self.headers.get("Content-Length") or 0)
         if length > MAX_BODY:
+            self.rfile.read(min(length, 2 * MAX_BODY))  # who is still writing would see a reset instead of the answer
             self.close_connection = True
             return self.answer(413)
         body = self.rfile.read(length)

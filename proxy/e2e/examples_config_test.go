@@ -73,3 +73,34 @@ func TestSystemdUnit(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What the kustomization names is there; where kubectl is, it builds.
+func TestKustomization(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(examples, "kubernetes")
+	text, err := os.ReadFile(filepath.Join(dir, "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`[a-z]+\.yaml`).FindAllString(string(text), -1)
+	if len(names) < 3 {
+		t.Fatalf("only %q", names)
+	}
+	for _, name := range names {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Log("kubectl is not on this machine: the kustomization is checked as text alone")
+		return
+	}
+	out, err := exec.CommandContext(t.Context(), kubectl, "kustomize", dir).CombinedOutput()
+	for _, want := range []string{"kind: StatefulSet", "kind: NetworkPolicy", "kind: ConfigMap", "name: postern-", "image: registry.example/postern:1.0"} {
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%v, or no %q:\n%s", err, want, out)
+			break
+		}
+	}
+}
