@@ -60,6 +60,7 @@ class Receiver(BaseHTTPRequestHandler):
         if length > MAX_BODY:
             self.rfile.read(min(length, 2 * MAX_BODY))  # who is still writing would see a reset instead of the answer
             self.close_connection = True
+            self.rfile.read(min(length, 2 * MAX_BODY))  # a client that is still writing would lose the answer
             return self.answer(413)
         body = self.rfile.read(length)
         if not verify(self.headers, body):

@@ -20,6 +20,7 @@ func TestStart(t *testing.T) {
 		io.WriteString(w, "<title>page of "+r.Host+"</title><script>document.title += ' ' + (6 * 7)</script>")
 	}))
 	t.Cleanup(page.Close)
+	t.Setenv("TMPDIR", t.TempDir()) // other tests have browsers of their own
 	before := profiles(t)
 	t.Run("run", func(t *testing.T) {
 		ctx := browser.Start(t)
