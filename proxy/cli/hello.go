@@ -29,9 +29,9 @@ func (c *runCmd) withHello(ctx context.Context, s *session) error {
 	defer receiver.close()
 	var greeting sync.WaitGroup
 	defer greeting.Wait()
-	return runApp(ctx, instance{config: c.options(s), log: s.Stderr, ready: func(ingest, _ string) {
+	return runApp(ctx, instance{config: c.options(s), log: s.Stderr, ready: func(ingest, admin string) {
 		greeting.Go(func() {
-			if err := s.greet(ctx, ingest, receiver); err != nil && ctx.Err() == nil {
+			if err := s.greet(ctx, ingest, admin, receiver); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(s.err, "postern: the first postback did not get through: %s\n", err)
 			}
 		})
@@ -39,7 +39,7 @@ func (c *runCmd) withHello(ctx context.Context, s *session) error {
 }
 
 // greet posts the first postback, and says what came of it and what to try next.
-func (s *session) greet(ctx context.Context, address string, receiver *helloReceiver) error {
+func (s *session) greet(ctx context.Context, address, admin string, receiver *helloReceiver) error {
 	ctx, cancel := context.WithTimeout(ctx, helloWait)
 	defer cancel()
 	ingest, err := client.NewIngest(client.Config{Address: address, UserAgent: s.agent()})
@@ -59,10 +59,18 @@ func (s *session) greet(ctx context.Context, address string, receiver *helloRece
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case got := <-receiver.first:
-		_, err = fmt.Fprintf(s.out, "The receiver got:     %s\n%s\nTry next:\n  %s\n  %s   (answers 503: watch the retries)\n  %[5]s status\n  %[5]s events\n",
-			got.line, got.headers, curl(address, receiver.base+"/again?cid=2"), curl(address, receiver.base+"/fail?cid=3"), os.Args[0])
+		_, err = fmt.Fprintf(s.out, "The receiver got:     %s\n%s\nTry next:\n  %s\n  %s   (answers 503: watch the retries)\n  %[5]s status\n  %[5]s events\n  %[6]s\n",
+			got.line, got.headers, curl(address, receiver.base+"/again?cid=2"), curl(address, receiver.base+"/fail?cid=3"), os.Args[0], watching(admin))
 	}
 	return err
+}
+
+// watching is how to see what happens: the dashboard in a browser, or where it has no address, the terminal.
+func watching(admin string) string {
+	if strings.HasPrefix(admin, "unix:") {
+		return os.Args[0] + " top"
+	}
+	return "http://" + admin + "/   (the dashboard)"
 }
 
 // curl is the command that posts to a target through Postern.

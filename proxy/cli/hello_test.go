@@ -28,6 +28,15 @@ func TestCurl(t *testing.T) {
 	}
 }
 
+func TestWatching(t *testing.T) {
+	if got := watching("127.0.0.1:8090"); got != "http://127.0.0.1:8090/   (the dashboard)" {
+		t.Error(got)
+	}
+	if got := watching("unix:/run/a.sock"); !strings.HasSuffix(got, " top") {
+		t.Error(got)
+	}
+}
+
 func TestHelloReceiver(t *testing.T) {
 	var out strings.Builder
 	r := &helloReceiver{out: &term.Writer{Writer: &out}, first: make(chan helloRequest, 1)}

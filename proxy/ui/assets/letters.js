@@ -137,7 +137,7 @@ function bulk(what, filter, n) {
     heading: `${replay ? 'Replay' : 'Purge'} ${plural(n, 'dead letter')}${where}?`,
     text: replay ? 'They become due again with their old IDs, a new budget of attempts and a new TTL.' : 'They are dropped for good: they are never sent, and cannot be brought back.',
     fields: [
-      rate ? h('p', {}, h('label', { for: 'rate' }, 'Rate, in events per second '), rate, h('small', {}, ' 2.5, or 100/1m; empty: all at once')) : null,
+      rate ? h('p', {}, h('label', { for: 'rate' }, 'Rate, in events per second '), rate, h('small', {}, ' such as 2.5 or 100/1m')) : null,
       check, h('button', { type: 'button', onclick: dry }, 'Count again (dry run)'),
     ],
     button: replay ? 'Replay' : 'Purge', danger: !replay,
