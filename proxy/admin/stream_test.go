@@ -240,6 +240,22 @@ func slots(p95 ...time.Duration) (list []admin.LatencySlot) {
 	return list
 }
 
+// latency is an endpoint of GET latency.
+type latency struct {
+	Name  string
+	Trend struct {
+		State   string
+		Recent  *float64 `json:"recent_p95_ms"`
+		Earlier *float64 `json:"earlier_p95_ms"`
+	}
+	Buckets []struct {
+		Start time.Time
+		P50   float64 `json:"p50_ms"`
+		P95   float64 `json:"p95_ms"`
+		N     int     `json:"sample_count"`
+	}
+}
+
 func TestLatency(t *testing.T) {
 	const ms = time.Millisecond
 	calls := 0
@@ -249,20 +265,6 @@ func TestLatency(t *testing.T) {
 			return map[string][]admin.LatencySlot{"partner-a": slots(100*ms, 100*ms, 100*ms, 100*ms, 300*ms, 300*ms), "https://other.example:8443": slots(5 * ms), "quiet": nil}
 		}
 	})
-	type latency struct {
-		Name  string
-		Trend struct {
-			State   string
-			Recent  *float64 `json:"recent_p95_ms"`
-			Earlier *float64 `json:"earlier_p95_ms"`
-		}
-		Buckets []struct {
-			Start time.Time
-			P50   float64 `json:"p50_ms"`
-			P95   float64 `json:"p95_ms"`
-			N     int     `json:"sample_count"`
-		}
-	}
 	var all struct {
 		Hours     int
 		Step      float64 `json:"bucket_seconds"`

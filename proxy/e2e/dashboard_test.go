@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -237,6 +239,34 @@ func TestDashboardToken(t *testing.T) {
 	tab.SeeText("[role=alert]", "Postern does not answer.")
 	p.launch()
 	p.eventually(15*time.Second, "the listener", func() bool { return p.answers("/readyz") == 401 })
+	tab.SeeText("[data-state]", "live")
+	tab.Clean()
+}
+
+// Where as many watch as may, the page asks every few seconds instead; when one leaves, it listens again.
+func TestDashboardPolls(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, nil)
+	p := startPostern(t, fast)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	for range 32 {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.admin+"/api/v1/stream", nil)
+		must(t, err)
+		resp, err := http.DefaultTransport.RoundTrip(req)
+		must(t, err)
+		defer resp.Body.Close()
+		if resp.StatusCode != http.StatusOK {
+			t.Fatalf("stream: %d", resp.StatusCode)
+		}
+	}
+	tab := browser.Open(t, p.admin)
+	tab.Allow("503")
+	tab.Go("/")
+	tab.SeeText("[data-state]", "every few seconds")
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+	tab.See(`document.querySelector('[data-figure=per_minute] small').innerText === '1 in an hour'`)
+	leave()
 	tab.SeeText("[data-state]", "live")
 	tab.Clean()
 }

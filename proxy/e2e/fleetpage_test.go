@@ -125,6 +125,16 @@ func TestFleetPage(t *testing.T) {
 	tab.SeeText(".attention li", "60 events were refused with 401 or 403")
 	tab.SeeText("tbody tr", "https://partner-040.example/hooks")
 
+	fleetPlaces(tab)
+	fleetLooks(t, tab, axe)
+	tab.Clean()
+	if code := stop(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// fleetPlaces finds one among many in each list.
+func fleetPlaces(tab *browser.Tab) {
 	tab.Go("/#/endpoints?show=slow")
 	tab.See(`document.querySelectorAll('tbody tr').length === 12 && document.querySelectorAll('.trend .warn').length === 12`)
 	tab.Go("/#/endpoints")
@@ -144,12 +154,6 @@ func TestFleetPage(t *testing.T) {
 	tab.SeeText(".bar", "1 of 1,000 instances")
 	tab.Go("/#/dead-letters")
 	tab.SeeText(".patterns", "Outage: 60 events were given up within one hour")
-
-	fleetLooks(t, tab, axe)
-	tab.Clean()
-	if code := stop(); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
 }
 
 func fleetLooks(t *testing.T, tab *browser.Tab, axe string) {
@@ -204,18 +208,6 @@ func TestFleetPageIsGuarded(t *testing.T) {
 			t.Errorf("%s %v: %d, want %d", c.path, c.headers, resp.StatusCode, c.want)
 		}
 	}
-	for args, says := range map[string]string{
-		"--listen 0.0.0.0:0":                      "needs a token",
-		"--listen nowhere":                        "is not HOST:PORT",
-		"--token-file /nowhere/at/all":            "cannot be read",
-		"--p95-factor 1":                          "must be more than 1",
-		"--listen :0 --token-file " + "/dev/null": "is empty",
-	} {
-		out, err := exec.Command(binary, append([]string{"fleet", "serve", "--dsn", db.DSN}, strings.Fields(args)...)...).CombinedOutput()
-		if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 2 || !strings.Contains(string(out), says) {
-			t.Errorf("%s: %v: %s", args, err, out)
-		}
-	}
 	// A Postgres that nobody has made ready.
 	bare := pgtest.New(t)
 	away, _ := fleetPage(t, bare)
@@ -226,5 +218,22 @@ func TestFleetPageIsGuarded(t *testing.T) {
 	must(t, json.NewDecoder(resp.Body).Decode(&told))
 	if resp.StatusCode != 503 || !strings.Contains(told.Detail, "postern sync migrate") {
 		t.Errorf("%d %q", resp.StatusCode, told.Detail)
+	}
+}
+
+// What is typed wrong is refused before anything is asked.
+func TestFleetServeRefuses(t *testing.T) {
+	t.Parallel()
+	for args, says := range map[string]string{
+		"--listen 0.0.0.0:0":                      "needs a token",
+		"--listen nowhere":                        "is not HOST:PORT",
+		"--token-file /nowhere/at/all":            "cannot be read",
+		"--p95-factor 1":                          "must be more than 1",
+		"--listen :0 --token-file " + "/dev/null": "is empty",
+	} {
+		out, err := exec.Command(binary, append([]string{"fleet", "serve", "--dsn", "postgres://127.0.0.1:1/x"}, strings.Fields(args)...)...).CombinedOutput()
+		if exit, ok := err.(*exec.ExitError); !ok || exit.ExitCode() != 2 || !strings.Contains(string(out), says) {
+			t.Errorf("%s: %v: %s", args, err, out)
+		}
 	}
 }
