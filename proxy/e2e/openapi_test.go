@@ -306,3 +306,24 @@ func TestOpenAPIHasEveryRoute(t *testing.T) {
 		t.Errorf("%s is not in docs/openapi.yaml", key)
 	}
 }
+
+// A comma in a sentence that is not quoted would make a key without a value of what follows it.
+func TestOpenAPIHasNoKeyWithoutValue(t *testing.T) {
+	var walk func(path string, node any)
+	walk = func(path string, node any) {
+		switch node := node.(type) {
+		case map[string]any:
+			for key, value := range node {
+				if value == nil {
+					t.Errorf("%s/%s has no value", path, key)
+				}
+				walk(path+"/"+key, value)
+			}
+		case []any:
+			for _, value := range node {
+				walk(path, value)
+			}
+		}
+	}
+	walk("", readOpenAPI(t).doc)
+}
