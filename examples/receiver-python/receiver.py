@@ -50,6 +50,11 @@ def book(event_id, amount):
     db.close()
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128  # the default of 5 is less than the attempts that come at once
+    daemon_threads = True
+
+
 class Receiver(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 10
@@ -60,7 +65,6 @@ class Receiver(BaseHTTPRequestHandler):
         if length > MAX_BODY:
             self.rfile.read(min(length, 2 * MAX_BODY))  # who is still writing would see a reset instead of the answer
             self.close_connection = True
-            self.rfile.read(min(length, 2 * MAX_BODY))  # a client that is still writing would lose the answer
             return self.answer(413)
         body = self.rfile.read(length)
         if not verify(self.headers, body):
@@ -98,4 +102,4 @@ with sqlite3.connect(DATABASE) as db:
     db.execute("CREATE TABLE IF NOT EXISTS orders (event_id text PRIMARY KEY, amount integer NOT NULL)")
 db.close()
 host, port = (sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9000").rsplit(":", 1)
-ThreadingHTTPServer((host, int(port)), Receiver).serve_forever()
+Server((host, int(port)), Receiver).serve_forever()
