@@ -148,6 +148,8 @@ func (s *showroom) replayFromPage(tab *browser.Tab, axe string) {
 	tab.See("!document.querySelector('dialog')")
 	// Two that are chosen one by one, at a rate.
 	tab.Go("/#/dead-letters?endpoint=partner-a")
+	// The list of before may have had these alone, too: it is the filter that tells.
+	tab.See("[...document.querySelectorAll('select')].some((s) => s.value === 'partner-a')")
 	tab.See("document.querySelectorAll('tbody input[type=checkbox]').length >= 2 && [...document.querySelectorAll('tbody tr')].every((r) => r.innerText.includes('partner-a'))")
 	browser.Eval[bool](tab, "([...document.querySelectorAll('tbody input[type=checkbox]')].slice(0, 2).forEach((c) => c.click()), true)")
 	tab.Click("button", "Replay chosen (2)")
