@@ -35,6 +35,7 @@ func (r *rig) many(prefix string, n, size int) {
 // TestFileShrinksWhileUsed fills and drains while a background load goes on: the file becomes short again by itself, and
 // not one event of the load is lost or sent twice over the exchange of the files.
 func TestFileShrinksWhileUsed(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(c *Config) { c.MaxBytes = 256 * mib; c.MaxEndpointShare = 1 })
 	r.store.cur.db.NoSync = true
 	r.many("bulk", 20_000, 2000)

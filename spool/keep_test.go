@@ -308,6 +308,7 @@ func TestCloseGivesUp(t *testing.T) {
 
 // TestTooManyKeys: remembered keys never fill the spool.
 func TestTooManyKeys(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, func(c *Config) { c.MaxBytes, c.MaxEventBytes = 2*mib, 1000 })
 	r.store.cur.db.NoSync = true
 	for i := range 2500 {

@@ -297,6 +297,7 @@ func TestRekeyOffline(t *testing.T) {
 
 // TestRekeyUnderLoad: events come and go while everything is rewritten, twice.
 func TestRekeyUnderLoad(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, withKeys(key(1)))
 	for i := range 3000 {
 		r.queueOnly(secretEvent(fmt.Sprint("old", i), i%2 == 0))
@@ -459,6 +460,7 @@ func (r *rig) rewrite(fn func(*bolt.Tx) error) {
 
 // TestRekeyWaitsForRoom: a full spool goes on with both keys, and is rewritten when there is room.
 func TestRekeyWaitsForRoom(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, withKeys(), func(cfg *Config) { cfg.MaxBytes, cfg.MaxEndpointShare = 4*mib, 1 })
 	r.fill(endpointA, 600)
 	r.must(r.SetKeys(context.Background(), [][]byte{key(1)}))

@@ -260,6 +260,7 @@ const childEnv = "POSTERN_TEST_DAMAGE"
 // TestRandomDamage flips bits and overwrites pieces at random, and uses the spool afterwards. It runs in a child, since a
 // panic in one of bbolt's goroutines would take everything along; the file "seed" then tells which one it was.
 func TestRandomDamage(t *testing.T) {
+	t.Parallel()
 	if dir := os.Getenv(childEnv); dir != "" {
 		randomDamage(t, dir)
 		return

@@ -298,6 +298,7 @@ func (m *model) accepted(id string) time.Time {
 
 // TestRandomHistories runs histories of operations, faults and restarts against the model.
 func TestRandomHistories(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		m := &model{
 			t: rt, events: make(map[string]*modelEvent), leases: make(map[string]*Lease),

@@ -13,6 +13,7 @@ import (
 // TestFullWhileReceiversAreDown: the spool is filled to its bound while nothing can be delivered. Every attempt's result is
 // recorded all the same, round after round until all are dead letters, and the spool takes events again afterwards.
 func TestFullWhileReceiversAreDown(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		maxBytes             int64
 		size, answer, target int

@@ -90,6 +90,7 @@ func (r *rig) until(what string, ok func(Stats) bool) {
 // TestFillAndDrain fills a spool again and again with events of different sizes: it takes about as much each time, never
 // grows beyond its bound, records every result, and loses nothing.
 func TestFillAndDrain(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		maxBytes int64
 		size     int
