@@ -177,7 +177,7 @@ func (e endpointSide) view(name string, r scheduler.EndpointView) admin.Endpoint
 			OpenedAt: r.Gate.OpenedAt, Cooldown: r.Gate.Cooldown,
 		},
 		Paused: r.Gate.Paused, PauseReason: r.Gate.PauseReason, PausedAt: r.Gate.PausedAt,
-		Limiter: limiterView(r.Gate), Queue: e.queue(name, r),
+		Limiter: limiterView(r.Gate, r.Crowded), Queue: e.queue(name, r),
 		P50: r.Latency.P50, P95: r.Latency.P95, P99: r.Latency.P99, Samples: r.Latency.Count,
 	}
 	if isConfigured {
@@ -194,13 +194,19 @@ func (e endpointSide) queue(name string, r scheduler.EndpointView) admin.QueueVi
 	}
 }
 
-func limiterView(s limiter.Snapshot) admin.LimiterView {
+// heldBySlots is held_by where what lacks is a slot of those that all endpoints share.
+const heldBySlots = "slots"
+
+func limiterView(s limiter.Snapshot, crowded bool) admin.LimiterView {
 	view := admin.LimiterView{
 		ThrottledUntil: s.ThrottledUntil, NextAllowed: s.NextAllowed, HeldBy: string(s.Reason),
 		Concurrency: s.Concurrency, MaxConcurrency: s.MaxConcurrency,
 	}
 	if s.Reason == limiter.ReasonReserving {
 		view.HeldBy = "" // a commit away, and only when there is something to send
+	}
+	if view.HeldBy == "" && crowded {
+		view.HeldBy = heldBySlots
 	}
 	for _, use := range s.Limits {
 		view.Limits = append(view.Limits, admin.LimitView{Limit: use.N, Window: use.Per, Used: use.Used})

@@ -61,8 +61,10 @@ type EndpointView struct {
 	Gate       limiter.Snapshot
 	// InFlight counts running attempts; InFlightPending those of them whose event was never tried before.
 	InFlight, InFlightPending int
-	Latency                   quantile.Summary
-	latency                   *quantile.Window
+	// Crowded tells that it waits for a slot, all of which others hold or may have.
+	Crowded bool
+	Latency quantile.Summary
+	latency *quantile.Window
 }
 
 // Endpoints lists every endpoint that has a line, with its percentiles. The order is not defined.
@@ -96,7 +98,7 @@ func (s *Scheduler) Endpoint(name string) (EndpointView, bool) {
 }
 
 func (l *line) view(now time.Time) EndpointView {
-	return EndpointView{Name: l.name, Configured: l.configured, Gate: l.gate.Snapshot(now), InFlight: l.inFlight, InFlightPending: l.inFlight - l.retrying, latency: l.latency}
+	return EndpointView{Name: l.name, Configured: l.configured, Gate: l.gate.Snapshot(now), InFlight: l.inFlight, InFlightPending: l.inFlight - l.retrying, Crowded: l.crowded || l.queued && l.s.free() <= 0, latency: l.latency}
 }
 
 // withLatency computes percentiles outside the scheduler's goroutine, since that may mean sorting 100,000 samples.

@@ -231,6 +231,12 @@ func (f *fakeSender) log() []sending {
 	return slices.Clone(f.sent)
 }
 
+func (f *fakeSender) mostAtOnce() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.top
+}
+
 // ok, status and hang are answers.
 func ok(context.Context, Attempt) Outcome {
 	return Outcome{Attempt: spool.Attempt{StatusCode: 200}, Sampled: true}

@@ -25,6 +25,7 @@ type line struct {
 	diskDue time.Time
 
 	answered                bool      // the endpoint has said something, other than 429, since this process began
+	tried, slow             bool      // an attempt has ended since this process began; the last one held its slot for long
 	busySince               time.Time // when inFlight last left zero
 	inFlight, freshInFlight int
 	retrying                int  // of inFlight: attempts of events that were tried before
@@ -34,7 +35,7 @@ type line struct {
 	reserving               bool      // a reservation is on its way to the disk
 
 	queued   bool      // in Scheduler.ready
-	crowded  bool      // in Scheduler.crowded
+	crowded  bool      // in share.crowded
 	wake     time.Time // in Scheduler.timers, where index >= 0
 	index    int
 	lastUsed time.Time

@@ -14,7 +14,7 @@ import (
 func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o Outcome) {
 	now := s.clock.now()
 	l.lastUsed = now
-	s.uncrowd()
+	defer s.uncrowd()
 	defer s.enqueue(l)
 	if o.Cut {
 		if o.Exhausted {
@@ -25,6 +25,7 @@ func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o 
 		l.dueOnDisk(dueTime(lease))
 		return
 	}
+	l.tried, l.slow = true, o.Attempt.Duration >= slowAttempt
 	l.answered = l.answered || o.Attempt.StatusCode > 0 && o.Attempt.StatusCode != 429
 	if o.Sampled {
 		l.latency.Add(now, o.Attempt.Duration)

@@ -92,6 +92,9 @@ const (
 
 // roomFor tells whether the line may take one more slot.
 func (l *line) roomFor(now time.Time) bool {
+	if l.s.share.room(l.standing(), l.s.cfg.Concurrency) <= 0 {
+		return false
+	}
 	if l.inFlight == 0 {
 		return true
 	}
@@ -112,23 +115,10 @@ func (l *line) slots(now time.Time) int {
 func (s *Scheduler) crowd(l *line, now time.Time) {
 	switch {
 	case l.inFlight < l.slots(now):
-		if !l.crowded {
-			l.crowded = true
-			s.crowded = append(s.crowded, l)
-		}
+		s.share.wait(l)
 	case !l.answered && l.inFlight < l.policy.Limiter.Concurrency:
 		s.setWake(l, now.Add(growEvery))
 	}
-}
-
-// uncrowd makes those lines ready again, now that a slot was given back.
-func (s *Scheduler) uncrowd() {
-	for i, l := range s.crowded {
-		l.crowded = false
-		s.enqueue(l)
-		s.crowded[i] = nil
-	}
-	s.crowded = s.crowded[:0]
 }
 
 // rest sets the alarm for the line's next event on disk. Nothing is due now.
@@ -176,6 +166,8 @@ func (s *Scheduler) reserve(l *line, n int, now time.Time) {
 // start sends a lease on its way.
 func (s *Scheduler) start(l *line, lease *spool.Lease, permit limiter.Permit, fresh bool) {
 	tried := lease.Progress.Attempts > 0
+	standing := l.standing()
+	s.share.held[standing]++
 	s.count(l, lease, fresh, tried, 1)
 	attempt := Attempt{Lease: lease, Number: lease.Progress.Attempts + 1}
 	if len(l.policy.Limiter.Limits) > 0 {
@@ -189,6 +181,7 @@ func (s *Scheduler) start(l *line, lease *spool.Lease, permit limiter.Permit, fr
 	s.crew.run(func(w worker) {
 		outcome := s.cfg.Sender.Send(s.sending, attempt)
 		s.box.post(func() {
+			s.share.held[standing]--
 			s.count(l, lease, fresh, tried, -1)
 			s.crew.rest(w, s.inFlight)
 			s.ended(l, lease, permit, outcome)

@@ -52,7 +52,7 @@ type Scheduler struct {
 	// What follows belongs to the goroutine of Run.
 	lines      map[string]*line
 	ready      []*line // round robin; a line is in it at most once
-	crowded    []*line // held to their share of the slots: ready again when a slot is given back
+	share      share
 	timers     timerHeap
 	inFlight   int
 	unrecorded int

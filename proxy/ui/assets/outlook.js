@@ -13,6 +13,7 @@ export function heldBack(endpoint, now = Date.now()) {
   switch (limiter.held_by) {
     case 'rate_limited': return `The endpoint's limits have no room now.${at}`
     case 'throttled': return `The endpoint said 429: one is sent at a time.${at}`
+    case 'slots': return 'All slots for attempts are taken by other endpoints, or kept for those that answer quickly (concurrency in the configuration).'
     case 'concurrency': return 'As many attempts are running as the endpoint may have at once.'
   }
   return null

@@ -1,0 +1,88 @@
+package scheduler
+
+import "time"
+
+// No endpoint takes the others' slots: not one that is slow (its own concurrency bounds it), and not many that are slow
+// together, such as thousands of addresses behind a resolver that hangs. So slots are shared by what is known of whoever
+// wants one. An endpoint whose last attempt held its slot for long, or an ad hoc one of which nothing is known yet, finds
+// one in four closed; a named one of which nothing is known one in eight; those are left to endpoints that were quick.
+
+// standing is what is known of how long an endpoint holds a slot.
+type standing uint8
+
+const (
+	doubtful  standing = iota // its last attempt was slow; or it is ad hoc and has had none since the start
+	unknown                   // a named one that has had none since the start
+	quick                     // its last attempt was over soon, whatever came of it
+	standings = 3
+)
+
+// slowAttempt is how long an attempt must have held its slot for its endpoint to be doubtful: what the breaker calls slow
+// by default, and what resolvers take to give up.
+const slowAttempt = 5 * time.Second
+
+// share counts the slots that are held, by the standing that the endpoint had when it took one.
+type share struct {
+	held    [standings]int
+	crowded [standings][]*line // who waits for one, in order
+}
+
+// closedTo is how many of all slots a standing never takes: the first few of them are nobody's but the quick ones'.
+func closedTo(st standing, all int) int {
+	switch st {
+	case doubtful:
+		return all / 4
+	case unknown:
+		return all / 8
+	}
+	return 0
+}
+
+// room is how many more slots a standing may take as far as the others' share goes. What the quick ones hold is not held
+// against anybody: they give it back soon.
+func (sh *share) room(st standing, all int) int {
+	if st == quick {
+		return all
+	}
+	return all - closedTo(st, all) - sh.held[doubtful] - sh.held[unknown]
+}
+
+// wait puts a line at the end of those of its standing.
+func (sh *share) wait(l *line) {
+	if !l.crowded {
+		l.crowded = true
+		st := l.standing()
+		sh.crowded[st] = append(sh.crowded[st], l)
+	}
+}
+
+// standing is that of the line now.
+func (l *line) standing() standing {
+	switch {
+	case l.slow:
+		return doubtful
+	case l.tried:
+		return quick
+	case l.policy.Named:
+		return unknown
+	}
+	return doubtful
+}
+
+// uncrowd makes ready as many of those who wait as there may be slots for, the longest waiting first; never all of them,
+// since there may be thousands, and a slot is given back thousands of times a second.
+func (s *Scheduler) uncrowd() {
+	for st := range standing(standings) {
+		n := min(s.share.room(st, s.cfg.Concurrency), s.free(), len(s.share.crowded[st]))
+		for range max(n, 0) {
+			l := s.share.crowded[st][0]
+			s.share.crowded[st][0] = nil
+			s.share.crowded[st] = s.share.crowded[st][1:]
+			l.crowded = false
+			s.enqueue(l)
+		}
+		if len(s.share.crowded[st]) == 0 {
+			s.share.crowded[st] = nil
+		}
+	}
+}

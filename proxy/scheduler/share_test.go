@@ -1,0 +1,145 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"postern/proxy/retry"
+	"postern/spool"
+)
+
+// slowly is what thousands of addresses behind a broken resolver are like; everybody else answers at once.
+func slowly(ctx context.Context, a Attempt) Outcome {
+	if !strings.Contains(a.Lease.Event.Endpoint, "hang") {
+		return ok(ctx, a)
+	}
+	select {
+	case <-time.After(15 * time.Second):
+		return Outcome{Attempt: spool.Attempt{Error: string(retry.Timeout)}, Class: retry.Timeout, Sampled: true}
+	case <-ctx.Done():
+		return Outcome{Cut: true}
+	}
+}
+
+func adHocBut(names ...string) func(*Config, *policies) {
+	return func(_ *Config, p *policies) {
+		for _, name := range names {
+			p.own[name] = usual()
+		}
+		p.common.Named = false
+	}
+}
+
+// deliveredWithin adds an event and tells whether it was delivered in time.
+func (r *rig) deliveredWithin(endpoint string, limit time.Duration) bool {
+	seq := r.store.add(endpoint)
+	time.Sleep(limit)
+	synctest.Wait()
+	results := r.store.of(seq)
+	return len(results) == 1 && results[0].Verdict == spool.VerdictDelivered
+}
+
+// Thousands of addresses that hang, each with one event, hold no slot that an endpoint needs which is not slow: neither a
+// named one that was never tried, nor an ad hoc one that was quick before.
+func TestManySlowOnesLeaveSlots(t *testing.T) {
+	inBubble(t, slowly, func(r *rig) {
+		if !r.deliveredWithin("https://quick.example", 0) {
+			t.Error("nothing is delivered while nothing else happens")
+		}
+		for i := range 2000 {
+			r.store.add(fmt.Sprintf("https://hang%d.example", i))
+		}
+		synctest.Wait()
+		for i := range 200 { // most of an hour: the retries of those that hang compete as well
+			for _, name := range []string{"good", "https://quick.example"} {
+				if !r.deliveredWithin(name, time.Millisecond) {
+					t.Errorf("after %d rounds an event for %s waits", i, name)
+					return
+				}
+			}
+			time.Sleep(15 * time.Second)
+		}
+		if n := r.sender.mostAtOnce(); n > 64 {
+			t.Errorf("%d attempts at once, 64 are allowed", n)
+		}
+		// None of those that hang is left out for the others' sake.
+		tried := map[string]bool{}
+		for _, s := range r.sender.log() {
+			tried[s.endpoint] = true
+		}
+		if len(tried) != 2002 {
+			t.Errorf("%d endpoints were tried, want all 2002", len(tried))
+		}
+	}, adHocBut("good"))
+}
+
+// Named endpoints that all hang after a restart leave slots to those that answered, and to the first that will.
+func TestManySlowNamedOnes(t *testing.T) {
+	inBubble(t, slowly, func(r *rig) {
+		if !r.deliveredWithin("good", 0) {
+			t.Error("nothing is delivered while nothing else happens")
+		}
+		for i := range 500 {
+			r.store.add(fmt.Sprintf("hang%d", i))
+		}
+		synctest.Wait()
+		if !r.deliveredWithin("good", time.Millisecond) {
+			t.Error("an endpoint that answered before waits")
+		}
+		time.Sleep(10 * time.Minute) // each has been tried and found slow
+		if !r.deliveredWithin("new", time.Millisecond) {
+			t.Error("a named endpoint of which nothing is known waits")
+		}
+	})
+}
+
+// An endpoint that was slow once has all the slots again as soon as it is quick, and few slots are shared, too.
+func TestStandingFollowsTheLastAttempt(t *testing.T) {
+	for _, all := range []int{1, 2, 3, 8} {
+		var hanging atomic.Bool
+		hanging.Store(true)
+		inBubble(t, func(ctx context.Context, a Attempt) Outcome {
+			if hanging.Load() {
+				return slowly(ctx, a)
+			}
+			return ok(ctx, a)
+		}, func(r *rig) {
+			for range 20 {
+				r.store.add("https://hang.example")
+			}
+			time.Sleep(16 * time.Second)
+			hanging.Store(false)
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			if n := r.store.finished(); n != 20 {
+				t.Errorf("with %d slots %d of 20 events are finished", all, n)
+			}
+		}, adHocBut(), func(c *Config, _ *policies) { c.Concurrency = all })
+	}
+}
+
+func TestShare(t *testing.T) {
+	for _, tt := range []struct {
+		all, doubtful, unknown, quick int
+		want                          [standings]int // room
+	}{
+		{256, 0, 0, 0, [...]int{192, 224, 256}},
+		{256, 192, 0, 0, [...]int{0, 32, 256}},
+		{256, 100, 92, 64, [...]int{0, 32, 256}},
+		{256, 0, 224, 0, [...]int{-32, 0, 256}},
+		{256, 0, 0, 256, [...]int{192, 224, 256}},
+		{1, 0, 0, 0, [...]int{1, 1, 1}}, {1, 1, 0, 0, [...]int{0, 0, 1}}, {4, 3, 0, 0, [...]int{0, 1, 4}},
+	} {
+		sh := share{held: [standings]int{tt.doubtful, tt.unknown, tt.quick}}
+		got := []int{sh.room(doubtful, tt.all), sh.room(unknown, tt.all), sh.room(quick, tt.all)}
+		if !slices.Equal(got, tt.want[:]) {
+			t.Errorf("%+v: room %v", tt, got)
+		}
+	}
+}
