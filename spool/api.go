@@ -139,6 +139,8 @@ type OutboxRow struct {
 	NextAttempt time.Time
 	DeliveredAt time.Time
 	DeadReason  string
+	// DeadAt is in the rows of Standing alone: in others it is the end of the attempt, or now.
+	DeadAt time.Time
 	// Body is the event's, in the row of its acceptance alone, and only with Config.OutboxBodies.
 	Body []byte
 }

@@ -17,10 +17,14 @@ type keyArrays struct {
 
 func keysOf(states []*state) (k keyArrays) {
 	for _, s := range states {
-		k.event, k.created = append(k.event, s.EventID), append(k.created, s.CreatedAt)
-		k.version = append(k.version, int64(min(s.Version, maxVersion)))
+		k.add(s.EventID, s.CreatedAt, s.Version)
 	}
 	return k
+}
+
+func (k *keyArrays) add(event string, created time.Time, version uint64) {
+	k.event, k.created = append(k.event, event), append(k.created, created)
+	k.version = append(k.version, int64(min(version, maxVersion)))
 }
 
 // maxVersion is what a bigint column takes with room to spare.

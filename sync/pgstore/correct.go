@@ -9,7 +9,8 @@ import (
 
 // When history had to be dropped on the way here, the store still takes events for unfinished that are finished, and for
 // dead letters what was sent again or removed. Whoever knows better lists them with Undelivered and puts them right with
-// Correct.
+// Correct. What the store has not heard of at all, since it happened before there was a store, is found with Unknown and
+// written like anything else.
 
 // Undelivered is an event of this instance that the store does not take for delivered.
 type Undelivered struct {
@@ -26,6 +27,27 @@ func (s *Store) Undelivered(ctx context.Context, after Undelivered, limit int) (
 		WHERE instance_id = $1::uuid AND status <> 'delivered' AND (created_at, event_id) > ($2::timestamptz, $3::text)
 		ORDER BY created_at, event_id LIMIT $4::integer`
 	return collect[Undelivered](ctx, s, "read what is not delivered", q, s.cfg.Instance, moment(after.CreatedAt), after.EventID, limit)
+}
+
+// Unknown returns the places of those rows whose event the store has never heard of, or only of an earlier version. Of a row
+// its key and version count.
+func (s *Store) Unknown(ctx context.Context, rows []Row) (places []int, err error) {
+	const q = `SELECT (v.place - 1)::integer FROM unnest($2::text[], $3::timestamptz[], $4::bigint[]) WITH ORDINALITY v(event_id, created_at, version, place)
+		WHERE NOT EXISTS (SELECT FROM webhook_queue q WHERE q.instance_id = $1::uuid AND q.event_id = v.event_id
+			AND q.created_at = v.created_at AND q.version >= v.version)
+		AND NOT EXISTS (SELECT FROM deleted_events d WHERE d.instance_id = $1::uuid AND d.event_id = v.event_id
+			AND d.created_at = v.created_at AND d.version >= v.version)
+		ORDER BY v.place`
+	var keys keyArrays
+	for i := range rows {
+		keys.add(text(rows[i].EventID, maxKey), moment(rows[i].CreatedAt), rows[i].Version)
+	}
+	type found struct{ Place int }
+	list, err := collect[found](ctx, s, "look for what is not known yet", q, s.cfg.Instance, keys.event, keys.created, keys.version)
+	for _, f := range list {
+		places = append(places, f.Place)
+	}
+	return places, err
 }
 
 // Correct gives events the state in rows, where the stored version is still the row's: whatever has arrived since knows

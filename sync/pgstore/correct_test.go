@@ -41,3 +41,23 @@ func TestCorrect(t *testing.T) {
 	write(t, s, tried("a", 2, "delivered", 204, "", time.Millisecond)) // what was under way after all
 	same(t, "the real row", db.Rows(`SELECT last_status_code, version FROM webhook_queue WHERE event_id = 'a' AND instance_id = '`+instanceA+`'`), "[[204 3]]")
 }
+
+func TestUnknown(t *testing.T) {
+	s, db := migrated(t)
+	write(t, open(t, db, instance(instanceB)), pending("new"))
+	gone := pending("gone")
+	gone.Version, gone.Status = 7, ""
+	write(t, s, tried("same", 1, "failed", 500, "http_500", 1), pending("older"), gone)
+	again := pending("same") // the ID was used again
+	again.CreatedAt = again.CreatedAt.Add(time.Second)
+	lapsed := pending("lapsed")
+	lapsed.Status, lapsed.DeadReason, lapsed.DeadAt = "dead_letter", "expired", now.Add(-48*time.Hour)
+	rows := []pgstore.Row{tried("same", 1, "failed", 500, "http_500", 1), pending("new"), tried("older", 1, "failed", 500, "http_500", 1), pending("gone"), again, lapsed}
+	places := must[[]int](t)(s.Unknown(t.Context(), rows))
+	same(t, "unknown", places, "[1 2 4 5]")
+	for _, i := range places {
+		write(t, s, rows[i])
+	}
+	same(t, "unknown then", must[[]int](t)(s.Unknown(t.Context(), rows)), "[]")
+	same(t, "given up when it was", db.Value(`SELECT dead_at = '`+lapsed.DeadAt.Format(time.RFC3339)+`' FROM webhook_queue WHERE event_id = 'lapsed'`), "t")
+}

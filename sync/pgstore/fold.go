@@ -68,11 +68,14 @@ func (s *state) merge(r *Row) {
 	}
 }
 
-// deadAt is when the event was given up, as far as it shows: the end of its last attempt, else now by our clock.
+// deadAt is when the event was given up, as far as it shows: as it was told, else the end of its last attempt, else now by
+// our clock.
 func (s *state) deadAt(now time.Time) *time.Time {
 	switch {
 	case s.Status != statusDead:
 		return nil
+	case !s.DeadAt.IsZero():
+		return momentOrNull(s.DeadAt)
 	case s.Attempt != nil:
 		return momentOrNull(s.Attempt.EndedAt)
 	}

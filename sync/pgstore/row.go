@@ -21,6 +21,8 @@ type Row struct {
 	NextAttempt time.Time
 	DeliveredAt time.Time
 	DeadReason  string
+	// DeadAt is when the event was given up. Zero: at the end of the attempt, or now where none was made.
+	DeadAt time.Time
 	// Payload is the body, where it may leave the machine; else nil.
 	Payload []byte
 }

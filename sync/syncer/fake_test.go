@@ -90,6 +90,7 @@ type tally struct {
 	kept     int
 
 	compared  int
+	looked    int // pages of what may not be known
 	corrected []pgstore.Row
 }
 
@@ -98,6 +99,7 @@ type fakeStore struct {
 	mu sync.Mutex
 	tally
 	undelivered []pgstore.Undelivered // in order of event ID
+	known       map[string]uint64     // versions, for Unknown
 	// fail decides about every call; nil: all is well.
 	fail func(call string, rows []pgstore.Row) error
 	// hole swallows calls until their context ends.
@@ -228,6 +230,21 @@ func (f *fakeStore) Correct(ctx context.Context, rows []pgstore.Row) error {
 	}
 	f.set(func() { f.corrected = append(f.corrected, rows...) })
 	return nil
+}
+
+func (f *fakeStore) Unknown(ctx context.Context, rows []pgstore.Row) (places []int, err error) {
+	if err := f.call(ctx, "unknown", rows); err != nil {
+		return nil, err
+	}
+	f.set(func() {
+		f.looked++
+		for i, r := range rows {
+			if f.known[r.EventID] < r.Version {
+				places = append(places, i)
+			}
+		}
+	})
+	return places, nil
 }
 
 func (f *fakeStore) Close() { f.set(func() { f.closed++ }) }

@@ -30,10 +30,12 @@ type Reporter interface {
 	Maintain(ctx context.Context) (held bool, err error)
 }
 
-// Corrector lists what the store does not take for delivered, and takes corrections; *pgstore.Store is one.
+// Corrector lists what the store does not take for delivered, takes corrections, and says what it has not heard of;
+// *pgstore.Store is one.
 type Corrector interface {
 	Undelivered(ctx context.Context, after pgstore.Undelivered, limit int) ([]pgstore.Undelivered, error)
 	Correct(ctx context.Context, rows []pgstore.Row) error
+	Unknown(ctx context.Context, rows []pgstore.Row) (places []int, err error)
 }
 
 // Store is the central store.
@@ -43,9 +45,10 @@ type Store interface {
 	Corrector
 }
 
-// Events looks an event up; *spool.Spool is one.
+// Events looks an event up, and goes through those that are not delivered; *spool.Spool is one.
 type Events interface {
 	Get(id string, payload bool) (spool.View, error)
+	Standing(from uint64, max int) (rows []spool.OutboxRow, next uint64, err error)
 }
 
 // Endpoint is what the configuration says of an endpoint.
@@ -76,7 +79,8 @@ type Parts struct {
 	Snapshot func() Snapshot
 	// Busy tells whether there are deliveries that a backlog must not slow down. Nil: there always are.
 	Busy func() bool
-	// Events may be nil: then what ended in rows that had to be dropped stays in the store as it was.
+	// Events may be nil: then what ended in rows that had to be dropped stays in the store as it was, and what was there
+	// before there was an outbox is not told.
 	Events Events
 	// Logger is told when the store goes away and comes back. Nil: nothing is logged.
 	Logger *slog.Logger

@@ -122,6 +122,7 @@ func (s *Syncer) translate(rows []spool.OutboxRow) []pgstore.Row {
 		out[i] = pgstore.Row{
 			EventID: r.EventID, CreatedAt: r.AcceptedAt, Version: r.Version, EndpointName: r.Endpoint, EndpointURL: e.URL,
 			Attempts: r.Attempts, MaxAttempts: e.MaxAttempts, NextAttempt: r.NextAttempt, DeliveredAt: r.DeliveredAt, DeadReason: r.DeadReason,
+			DeadAt: r.DeadAt,
 		}
 		if r.MaxAttempts > 0 {
 			out[i].MaxAttempts = r.MaxAttempts

@@ -3,6 +3,8 @@ package syncer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"postern/spool"
@@ -16,17 +18,23 @@ const (
 	checkEvery = 10 * time.Minute
 )
 
-// check is where the comparison stands. Rows that had to be dropped can have told the end of an event, which the store
-// then takes for unfinished, or for a dead letter, for ever. So what the store has as not delivered is compared with the
-// spool: once after the start, and again whenever rows were dropped.
+// check is where the comparison stands. What happened while the spool kept no outbox, and rows that had to be dropped, the
+// store has not heard of: it may miss an event, or take one for unfinished, or for a dead letter, for ever. So the spool and
+// the store are compared: once after the start, once with each new store, and again whenever rows were dropped. First goes
+// what the spool has and the store does not know, then what the store has as not delivered.
 type check struct {
 	dropped int64 // rows dropped, as last reported
 	done    int64 // as of the last comparison
-	began   bool  // after the start
+	began   bool  // with this store
 	running bool
+	told    bool   // the first half is done
+	seq     uint64 // where the first half stands
 	cursor  pgstore.Undelivered
 	next    time.Time
 }
+
+// anew makes the next store be compared from the start.
+func (c *check) anew() { *c = check{dropped: c.dropped} }
 
 // reconcile compares one page, when there is cause and the outbox is empty: then a difference is no matter of rows that
 // are still on their way. more tells that there are further pages.
@@ -36,7 +44,10 @@ func (s *Syncer) reconcile(ctx context.Context, now time.Time) (more bool, err e
 		return false, nil
 	}
 	if !c.running {
-		c.running, c.began, c.done, c.cursor = true, true, c.dropped, pgstore.Undelivered{}
+		*c = check{dropped: c.dropped, done: c.dropped, began: true, running: true}
+	}
+	if !c.told {
+		return true, s.tell(ctx)
 	}
 	list, err := s.store.Undelivered(ctx, c.cursor, checkRows)
 	if err != nil {
@@ -57,6 +68,54 @@ func (s *Syncer) reconcile(ctx context.Context, now time.Time) (more bool, err e
 	return true, nil
 }
 
+// tell reports one page of what waits in the spool or was given up, as far as the store does not know it. The versions keep
+// that apart from what comes through the outbox, whichever is first.
+func (s *Syncer) tell(ctx context.Context) error {
+	c := &s.check
+	rows, next, err := s.parts.Events.Standing(c.seq, checkRows)
+	if err != nil {
+		return fmt.Errorf("look through the spool: %w", err)
+	}
+	keys := make([]pgstore.Row, len(rows))
+	for i, r := range rows {
+		keys[i] = pgstore.Row{EventID: r.EventID, CreatedAt: r.AcceptedAt, Version: r.Version}
+	}
+	var unknown []spool.OutboxRow
+	if len(rows) > 0 {
+		places, err := s.store.Unknown(ctx, keys)
+		if err != nil {
+			return err
+		}
+		for _, i := range places {
+			unknown = append(unknown, rows[i])
+		}
+	}
+	if err := s.tellOf(ctx, unknown); err != nil {
+		return err
+	}
+	c.seq, c.told = next, next == 0
+	return nil
+}
+
+// tellOf writes what the store does not know. What it refuses is left out: these rows are in no outbox to be set apart from.
+func (s *Syncer) tellOf(ctx context.Context, rows []spool.OutboxRow) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	poison, err := s.write(ctx, rows)
+	if err != nil {
+		return err
+	}
+	if n := len(poison); n > 0 {
+		s.log.Error("Postgres refuses events that were in the spool before; they are tried again at the next start",
+			slog.Int("events", n), slog.String("event_id", poison[0].row.EventID), slog.Any("error", poison[0].cause))
+	}
+	if n := len(rows) - len(poison); n > 0 {
+		s.log.Info("told Postgres of events in the spool that it did not know", slog.Int("events", n))
+	}
+	return nil
+}
+
 // finished picks those that have ended otherwise, with the state that the spool knows. What cannot be looked up is left as
 // it is: one damaged record must not hold up the rows that are still to come.
 func (s *Syncer) finished(list []pgstore.Undelivered) (rows []pgstore.Row) {
@@ -72,7 +131,8 @@ func (s *Syncer) finished(list []pgstore.Undelivered) (rows []pgstore.Row) {
 			continue
 		case !v.AcceptedAt.Equal(u.CreatedAt): // the ID is another event's by now
 		case v.State.String() != u.Status && (v.State == spool.StateDelivered || v.State == spool.StateDeadLetter):
-			row.Status, row.Attempts, row.DeliveredAt, row.DeadReason = v.State.String(), v.Attempts, v.DeliveredAt, v.DeadReason
+			row.Status, row.Attempts, row.DeliveredAt = v.State.String(), v.Attempts, v.DeliveredAt
+			row.DeadReason, row.DeadAt = v.DeadReason, v.DeadAt
 			if n := len(v.History); n > 0 {
 				row.Attempt = translateAttempt(&v.History[n-1])
 			}

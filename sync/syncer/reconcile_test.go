@@ -3,6 +3,7 @@ package syncer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,6 +28,22 @@ func (v views) Get(id string, payload bool) (spool.View, error) {
 		return spool.View{}, errors.New("the record is damaged")
 	}
 	return view, nil
+}
+
+func (v views) Standing(uint64, int) ([]spool.OutboxRow, uint64, error) { return nil, 0, nil }
+
+// standing are events that wait, numbered from 1 on.
+type standing struct {
+	views
+	rows []spool.OutboxRow
+}
+
+func (s *standing) Standing(from uint64, most int) ([]spool.OutboxRow, uint64, error) {
+	rest := s.rows[min(from, uint64(len(s.rows))):]
+	if len(rest) > most {
+		return rest[:most], from + uint64(most), nil
+	}
+	return rest, 0, nil
 }
 
 func view(at time.Time, state spool.State) spool.View {
@@ -122,6 +139,47 @@ func TestADamagedRecordHoldsNothingUp(t *testing.T) {
 		}
 		if st := b.Status(); st.Error != nil {
 			t.Errorf("sync stands still: %s", *st.Error)
+		}
+		b.end()
+	})
+}
+
+// TestWhatTheStoreNeverHeardOfIsTold: page by page behind the outbox, only what is not known, and again for another store.
+func TestWhatTheStoreNeverHeardOfIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waits := &standing{}
+		for i := range 2*checkRows + 1 {
+			waits.rows = append(waits.rows, spool.OutboxRow{EventID: fmt.Sprintf("%06d", i), Version: 2, Endpoint: "https://a.example", State: spool.StateFailed})
+		}
+		b := start(t, func(b *bench) {
+			b.parts.Events = waits
+			b.store.known = map[string]uint64{"000000": 2, "000001": 1}
+			b.outbox.add("new")
+			b.store.fail = func(call string, rows []pgstore.Row) error {
+				if call == "unknown" && b.outbox.left() > 0 {
+					return errors.New("looked before the outbox was empty")
+				}
+				if call == "write" && len(rows) > 0 && slices.ContainsFunc(rows, func(r pgstore.Row) bool { return r.EventID == "000300" }) {
+					return fmt.Errorf("write a batch: %w", errData)
+				}
+				return nil
+			}
+		})
+		pass(time.Minute)
+		got := strings.Fields(b.store.written())
+		if len(got) != 2*checkRows || got[0] != "new" || got[1] != "000001" || slices.Contains(got, "000300") {
+			t.Errorf("%d written, %.40q…", len(got), got)
+		}
+		if seen := b.store.seen(); seen.looked != 3 || seen.compared != 1 {
+			t.Errorf("%d pages of the spool, %d of the store", seen.looked, seen.compared)
+		}
+		if n := len(b.outbox.apart()); n != 0 || b.Status().Error != nil {
+			t.Errorf("%d set apart, status %+v", n, b.Status())
+		}
+		b.Reopen()
+		pass(time.Minute)
+		if seen := b.store.seen(); seen.looked != 6 {
+			t.Errorf("%d pages after another store was opened", seen.looked)
 		}
 		b.end()
 	})

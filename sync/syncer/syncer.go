@@ -130,6 +130,7 @@ func (s *Syncer) drop() {
 		s.store.Close()
 	}
 	s.store, s.ready = nil, false
+	s.check.anew()
 	s.backoff.reset()
 }
 
