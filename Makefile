@@ -28,7 +28,7 @@ test: lint ## run every test, with the race detector
 	@./.ci/chromium
 	@./.ci/axe
 	@./.ci/examples
-	$(GO) test -race -timeout 9m ./...
+	$(GO) test -race -parallel 4 -timeout 9m ./...
 	cd examples/manifests && $(GO) vet ./... && $(GO) test ./...   # a module of its own: the schemas are large
 
 .PHONY: docs
