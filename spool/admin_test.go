@@ -178,8 +178,12 @@ func TestListAndDeadLetters(t *testing.T) {
 	if err != nil || fmt.Sprint(dead) != "[4]" {
 		t.Error(dead, err)
 	}
-	if _, err := r.List(Query{Cursor: "?"}); !errors.Is(err, ErrCursor) {
-		t.Errorf("a bad cursor: %v", err)
+	page, err := r.List(Query{Limit: 1})
+	r.must(err)
+	for _, cursor := range []string{"?", "zzz", "1", "-", page.Next + "0", "0" + page.Next, strings.ToUpper(page.Next) + "Z", " " + page.Next} {
+		if _, err := r.List(Query{Cursor: cursor}); !errors.Is(err, ErrCursor) {
+			t.Errorf("a bad cursor %q: %v", cursor, err)
+		}
 	}
 }
 

@@ -3,8 +3,10 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"strconv"
+	"strings"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -26,11 +28,10 @@ const (
 func (s *Spool) List(q Query) (Page, error) {
 	from := uint64(math.MaxUint64)
 	if q.Cursor != "" {
-		n, err := strconv.ParseUint(q.Cursor, 36, 64)
-		if err != nil {
+		var ok bool
+		if from, ok = parseCursor(q.Cursor); !ok {
 			return Page{}, fmt.Errorf("list: %w", ErrCursor)
 		}
-		from = n
 	}
 	if q.Limit <= 0 {
 		q.Limit = defaultLimit
@@ -44,6 +45,19 @@ func (s *Spool) List(q Query) (Page, error) {
 		return nil
 	})
 	return page, err
+}
+
+// cursorAt is the text for a page that begins at a sequence number. Its check lets a mistyped one be refused: as a number it
+// would lead somewhere, mostly to the first page again.
+func cursorAt(seq uint64) string {
+	digits := strconv.FormatUint(seq, 36)
+	return digits + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(digits))%(36*36)), 36)
+}
+
+func parseCursor(text string) (seq uint64, ok bool) {
+	digits, _, _ := strings.Cut(text, "-")
+	seq, err := strconv.ParseUint(digits, 36, 64)
+	return seq, err == nil && cursorAt(seq) == text
 }
 
 // lister merges the buckets that can hold what is asked for, from the newest event back.
@@ -70,7 +84,7 @@ func (l *lister) page(from uint64) (page Page) {
 			return page
 		}
 		if len(page.Events) == l.q.Limit || scanned == maxScanned {
-			page.Next = strconv.FormatUint(c.seq, 36)
+			page.Next = cursorAt(c.seq)
 			return page
 		}
 		if v, err := l.view(c); err == nil && l.q.matches(&v) {

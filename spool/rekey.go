@@ -351,10 +351,18 @@ func Rekey(cfg Config, plain bool) (report RekeyReport, err error) {
 		return report, err
 	}
 	report.Key = ring.Newest().String()
+	state := "under the key " + report.Key
+	if plain {
+		state = "decrypted"
+	}
 	report.Rewritten, _, err = s.rekeyPass()
 	if err = errors.Join(err, s.Close(context.Background())); err != nil {
-		return report, fmt.Errorf("rewrite the spool's records: %w", err)
+		return report, fmt.Errorf("rewrite the spool's records: %d are %s, others are not yet, and older keys are still needed; mend the cause and run it again: %w",
+			report.Rewritten, state, err)
 	}
-	report.Before, report.After, err = Compact(cfg.Dir, nil)
-	return report, err
+	if report.Before, report.After, err = Compact(cfg.Dir, nil); err != nil {
+		return report, fmt.Errorf("every record is %s already, but the file could not be copied, and its free pages may still hold what was there before; "+
+			"free room on the disk and run postern spool compact, or start Postern, which copies by itself: %w", state, err)
+	}
+	return report, nil
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -318,4 +320,26 @@ func TestPassOnAFailingDisk(t *testing.T) {
 		}
 		r.played()
 	})
+}
+
+// TestNoRoomForTheCopy: whoever is refused the copy learns that the records are done, and what is left to do.
+func TestNoRoomForTheCopy(t *testing.T) {
+	r := newRig(t, withKeys(key(1)))
+	r.play()
+	r.close()
+	r.cfg.Keys = [][]byte{key(2), key(1)}
+	inTheWay := filepath.Join(r.cfg.Dir, compactName, "x")
+	now := r.cfg.Now
+	r.cfg.Now = func() time.Time { // once it is open
+		_ = os.MkdirAll(inTheWay, 0o700)
+		return time.Now()
+	}
+	_, err := Rekey(r.cfg, false)
+	r.cfg.Now = now
+	if err == nil || !strings.Contains(err.Error(), "every record is under the key "+KeyName(key(2))+" already") || !strings.Contains(err.Error(), "run postern spool compact, or start Postern") {
+		t.Fatal(err)
+	}
+	r.must(os.RemoveAll(filepath.Dir(inTheWay)))
+	r.cfg.Keys = [][]byte{key(2)}
+	r.open()
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"postern/proxy/client"
+	"postern/proxy/fleet"
 	"postern/proxy/redact"
 )
 
@@ -44,6 +45,10 @@ func exitCode(err error) int {
 		return exitUsage
 	}
 	if _, ok := errors.AsType[*client.ArgumentError](err); ok {
+		return exitUsage
+	}
+	// A name that nobody has reported was mistyped, or is too new to ask about.
+	if errors.Is(err, fleet.ErrUnknownEndpoint) {
 		return exitUsage
 	}
 	// Postern judges filters and cursors; what it does not understand was typed wrong.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"postern/proxy/client"
+	"postern/proxy/fleet"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -19,6 +20,7 @@ func TestExitCodes(t *testing.T) {
 		{usage("wrong"), 2},
 		{fmt.Errorf("while: %w", usage("wrong %w", fs.ErrNotExist)), 2},
 		{errFailed, 1},
+		{fmt.Errorf("while: %w", fleet.ErrUnknownEndpoint), 2},
 		{&client.RefusedError{Status: 400}, 2},
 		{&client.RefusedError{Status: 404}, 1},
 		{&client.RefusedError{Status: 503}, 1},

@@ -30,7 +30,7 @@ type thresholdFlags struct {
 
 // Help is shown under the command's usage.
 func (fleetAlertsCmd) Help() string {
-	return "Exit code 0: none fires. Exit code 1: one does, or Postgres could not be asked. Exit code 2: wrong usage. The same alerts for Prometheus are in configs/prometheus.\n\nExample:\n\n    postern fleet alerts || page-somebody\n    postern fleet alerts --since 1h --p95 800ms --dead-letters 10 --json"
+	return "Exit code 0: none fires. Exit code 1: one does, or Postgres could not be asked; then standard error says that nothing was checked, and --json prints nothing. Exit code 2: wrong usage, such as an endpoint that no instance has reported. The same alerts for Prometheus are in configs/prometheus.\n\nExample:\n\n    postern fleet alerts || page-somebody\n    postern fleet alerts --since 1h --p95 800ms --dead-letters 10 --json"
 }
 
 // Validate is called by kong.
@@ -57,7 +57,7 @@ func (c *fleetAlertsCmd) Run(s *session) error {
 		}
 		found, err := f.Alerts(ctx, c.thresholds(c.Endpoint, c.Since, cfg.Config))
 		if err != nil {
-			return err
+			return fmt.Errorf("nothing was checked: %w", err)
 		}
 		if found.LiveInstances == 0 {
 			fmt.Fprintln(s.err, "postern: no instance is alive: what the fleet has reported may be old.")

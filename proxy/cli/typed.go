@@ -86,6 +86,7 @@ func lastCommand(ctx *kong.Context) *kong.Node {
 
 var (
 	noValue    = regexp.MustCompile(`^(--?[\w-]+): expected \w+ value but got "EOL" \(<EOL>\)$`)
+	negative   = regexp.MustCompile(`^(--[\w-]+): .*"(-\d[^"]*)" \(short flag\)`)
 	wrongValue = regexp.MustCompile(`^(--?[\w-]+): expected (?:a valid \d+ bit )?(\w+)(?: value)? but got (.*)$`)
 )
 
@@ -96,6 +97,9 @@ var kinds = map[string]string{"int": "a whole number", "float": "a number", "dur
 func plainly(text string) string {
 	if m := noValue.FindStringSubmatch(text); m != nil {
 		return m[1] + " needs a value after it"
+	}
+	if m := negative.FindStringSubmatch(text); m != nil {
+		return fmt.Sprintf("%s takes no negative value, and %s is one; write it without the sign", m[1], m[2])
 	}
 	if m := wrongValue.FindStringSubmatch(text); m != nil && kinds[m[2]] != "" {
 		got, _, _ := strings.Cut(m[3], ": time: ")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -81,5 +82,19 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	look(parserForTest(t).Model.Node)
 	if seen < 25 {
 		t.Errorf("only %d commands were found", seen)
+	}
+}
+
+func TestNegativeValuesAreToldAsSuch(t *testing.T) {
+	for _, line := range []string{"dead-letters replay --rate -1", "send https://x.example --delay -5s", "events list --limit -3"} {
+		args := strings.Fields(line)
+		_, err := parserForTest(t).Parse(args)
+		parse, ok := errors.AsType[*kong.ParseError](err)
+		if !ok {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if text, _ := explainParse(parse); !strings.Contains(text, "takes no negative value") || !strings.Contains(text, args[len(args)-1]) || strings.Contains(text, "try") {
+			t.Errorf("%s: %s", line, text)
+		}
 	}
 }

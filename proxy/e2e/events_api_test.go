@@ -126,7 +126,7 @@ func TestEventLists(t *testing.T) {
 			t.Errorf("%s: status %d, %d events, want %d", query, code, len(page.Events), n)
 		}
 	}
-	for _, query := range []string{"state=lost", "limit=0", "limit=x", "cursor=made-up", "what=1"} {
+	for _, query := range []string{"state=lost", "limit=0", "limit=x", "cursor=made-up", "cursor=zzz", "what=1"} {
 		if code := p.api("GET", "events?"+query, "", nil); code != 400 {
 			t.Errorf("%s: status %d, want 400", query, code)
 		}

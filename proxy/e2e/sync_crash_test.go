@@ -83,7 +83,7 @@ func TestBigAnswersAndALostTable(t *testing.T) {
 	})
 	db.Exec("ALTER TABLE endpoint_latency RENAME TO gone")
 	e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 10*time.Second)
-	p.eventually(20*time.Second, "the trouble to be told", func() bool { return strings.Contains(get().Sync.Error, "a table is missing") })
+	p.eventually(20*time.Second, "the trouble to be told", func() bool { return strings.Contains(get().Sync.Error, "does not exist, or is not one of Postern's") })
 	db.Exec("ALTER TABLE gone RENAME TO endpoint_latency")
 	p.eventually(20*time.Second, "all four to arrive", func() bool {
 		return get().Sync.Connected && ask[int](t, db, "SELECT count(*) FROM endpoint_latency") == 4

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -61,6 +62,9 @@ func Classify(err error) Kind {
 	return KindAway
 }
 
+// noSchema comes first where something is missing: a mistyped name is more likely than a table that somebody dropped.
+const noSchema = "the schema SCHEMA does not exist, or is not one of Postern's: check its name (sync.schema, --schema); if it is right, run postern sync migrate; "
+
 // next says what to do about the failures that a person must mend, by SQLSTATE.
 var next = map[string]string{
 	"28P01": "check user and password in sync.dsn",
@@ -68,9 +72,9 @@ var next = map[string]string{
 	"3D000": "create the database, or check its name in sync.dsn",
 	"3F000": "run postern sync migrate with a role that may create the schema",
 	"42501": "grant the role what docs/sync.md lists, or run postern sync migrate with the schema's owner",
-	"42P01": "a table is missing: run postern sync migrate; if it was dropped by hand, run postern sync migrate --down 3 and again without",
+	"42P01": noSchema + "if a table was dropped by hand, run postern sync migrate --down 3 and again without",
 	"42703": "a column is missing: run postern sync migrate",
-	"42883": "a function is missing: run postern sync migrate",
+	"42883": noSchema + "a function of an older schema may be missing there",
 	"53100": "the disk of Postgres is full: make room there",
 	"25006": "this Postgres takes no writes: sync.dsn must name the primary",
 }
@@ -80,7 +84,7 @@ var next = map[string]string{
 func (s *Store) wrap(what string, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		if hint := next[pg.Code]; hint != "" {
+		if hint := strings.Replace(next[pg.Code], "SCHEMA", strconv.Quote(s.cfg.Schema), 1); hint != "" {
 			return &storeError{fmt.Sprintf("%s: Postgres says: %s (%s): %s", what, pg.Message, pg.Code, hint), err}
 		}
 		return &storeError{fmt.Sprintf("%s: Postgres says: %s (%s)", what, pg.Message, pg.Code), err}

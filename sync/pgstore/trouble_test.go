@@ -125,7 +125,7 @@ func TestTheOperatorIsToldTheNextStep(t *testing.T) {
 		{"nobody listens", changed(func(u *url.URL) { u.Host = "127.0.0.1:1" }), "", "cannot be reached", pgstore.KindAway},
 		{"no such host", changed(func(u *url.URL) { u.Host = "host.invalid:5432" }), "", "cannot be reached", pgstore.KindAway},
 		{"no TLS there", changed(func(u *url.URL) { u.RawQuery = "sslmode=require" }), "", "cannot be reached", pgstore.KindAway},
-		{"a dropped table", db.DSN, `DROP TABLE endpoint_hours`, "a table is missing: run postern sync migrate", pgstore.KindSetup},
+		{"a dropped table", db.DSN, `DROP TABLE endpoint_hours`, "check its name (sync.schema, --schema); if it is right, run postern sync migrate", pgstore.KindSetup},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.prepare != "" {

@@ -7,7 +7,7 @@ import { plural } from './format.js'
 export function act(endpoint, what) {
   const texts = {
     pause: ['Pause', 'Nothing is sent to it until somebody resumes it, across restarts too. New events are accepted and wait.', 'Paused. Nothing is sent until somebody resumes it.'],
-    resume: ['Resume', `${plural(endpoint.queue_depth, 'event')} that wait go on, within its limits.`, 'Resumed.'],
+    resume: ['Resume', `${plural(endpoint.queue_depth, 'event')} that ${endpoint.queue_depth === 1 ? 'waits goes' : 'wait go'} on, within its limits.`, 'Resumed.'],
     reset: ['Reset the breaker of', 'The breaker closes, its failures are forgotten and the cooldown is back at its start. What waits goes on at once.', 'The breaker is closed.'],
   }
   const [verb, text, done] = texts[what]

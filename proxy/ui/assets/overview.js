@@ -65,7 +65,7 @@ function attention(ctx) {
   }
   const st = ctx.data.status
   if (st?.sync?.enabled && !st.sync.connected) out.push([55, 'warn', [h('b', {}, 'Sync'), ' ', st.sync.error ?? 'Postgres does not answer.', ' Deliveries go on.'], 'sync'])
-  if (st?.dead_letter) out.push([30, 'bad', [h('b', {}, link('dead-letters', plural(st.dead_letter, 'dead letter'))), ' wait for somebody to replay or purge them'], 'dead'])
+  if (st?.dead_letter) out.push([30, 'bad', [h('b', {}, link('dead-letters', plural(st.dead_letter, 'dead letter'))), st.dead_letter === 1 ? ' waits for somebody to replay or purge it' : ' wait for somebody to replay or purge them'], 'dead'])
   return out.sort((a, b) => b[0] - a[0])
 }
 
