@@ -66,6 +66,9 @@ func (r *reader) addSyntax(err error) {
 	}
 	if strings.Contains(message, "reserved character") || strings.Contains(message, "mapping value is not allowed") {
 		message += "; put the value in quotes, or check the indentation"
+		if strings.Contains(message, "mapping value is not allowed") {
+			message += "; behind a value that ends with a colon, as in listen: unix:, something is missing behind it (unix:/run/postern.sock)"
+		}
 	}
 	r.addAt(at, "", "%s", message)
 }

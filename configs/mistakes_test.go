@@ -146,6 +146,7 @@ func TestMistakesInListeners(t *testing.T) {
 		{"port by name", "listen: localhost:http\n", []string{"1:9: listen: the port…from 0 to 65535"}},
 		{"a URL", "listen: http://localhost:8089\n", []string{"1:9: listen: …not an address"}},
 		{"host with a blank", "listen: \"local host:1\"\n", []string{"1:9: listen: the host…not valid"}},
+		{"socket without path or quotes", "listen: unix:\n", []string{"1:9: not valid YAML: …something is missing behind it (unix:/run/postern.sock)"}},
 		{"socket without path", "listen: \"unix:\"\n", []string{"1:9: listen: the path of the Unix socket is missing…"}},
 		{"socket with a long path", "listen: unix:/" + strings.Repeat("x", 110) + "\n", []string{"1:9: listen: …111 bytes"}},
 		{"open to all without a token", "listen: 0.0.0.0:8089\nadmin: { listen: \":8090\" }\n", []string{

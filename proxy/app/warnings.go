@@ -2,14 +2,17 @@ package app
 
 import (
 	"fmt"
+	"slices"
 
 	"postern/configs"
 	"postern/proxy/egress"
 	"postern/proxy/redact"
+	"postern/proxy/target"
 )
 
-// Warnings are what is valid in a configuration and will not work: named endpoints whose address is never allowed, so
-// that each of their events would become a dead letter at its first attempt.
+// Warnings are what is valid in a configuration and will not do what it seems to: named endpoints whose address is never
+// allowed, so that each of their events would become a dead letter at its first attempt; TLS settings where there is no TLS;
+// sockets that everybody on the machine may write to.
 func Warnings(cfg *configs.Config) []string {
 	var all []string
 	nets, hosts := egress.ParseAllow(cfg.Targets.Allow)
@@ -19,6 +22,37 @@ func Warnings(cfg *configs.Config) []string {
 			all = append(all, fmt.Sprintf("endpoints[%d].url (%s): every attempt will be refused: %v. Write the receiver's own address; one that is meant all the same can be let through by targets.allow",
 				i, cfg.Endpoints[i].Name, redact.Error(err)))
 		}
+		if key := unusedTLS(&cfg.Endpoints[i]); key != "" {
+			all = append(all, fmt.Sprintf("endpoints[%d].tls.%s (%s): the url begins with http://, so that nothing is encrypted and this is never used; write https://, or remove it",
+				i, key, cfg.Endpoints[i].Name))
+		}
 	}
+	return append(all, openSockets(cfg)...)
+}
+
+// unusedTLS is the first setting about TLS of an endpoint that never uses any.
+func unusedTLS(e *configs.Endpoint) string {
+	encrypted := func(t target.Target) bool { return t.Scheme != "http" }
+	if encrypted(e.URL) || slices.ContainsFunc(e.Match, encrypted) {
+		return ""
+	}
+	switch t := &e.Policy.TLS; {
+	case t.ServerName != "":
+		return "server_name"
+	case t.CAFile != "":
+		return "ca_file"
+	case t.CertFile != "":
+		return "cert_file"
+	}
+	return ""
+}
+
+func openSockets(cfg *configs.Config) (all []string) {
+	for key, l := range map[string]*configs.Listener{"socket_mode": &cfg.Listen, "admin.socket_mode": &cfg.Admin} {
+		if network, _ := l.Split(); network == "unix" && l.SocketMode&0o002 != 0 && l.TokenFile == "" {
+			all = append(all, fmt.Sprintf("%s: %04o lets everybody on this machine use %s; write \"0660\" for the group alone, or name a token_file beside it", key, l.SocketMode, l.Address))
+		}
+	}
+	slices.Sort(all)
 	return all
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"postern/proxy/client"
 )
 
 // noon is when these tests run.
@@ -215,4 +217,23 @@ func squeeze(s string) string {
 		lines[i] = strings.Join(strings.Fields(line), " ")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// TestNoteSaysWhatAnEndpointWaitsFor: a person's pause and trouble come first.
+func TestNoteSaysWhatAnEndpointWaitsFor(t *testing.T) {
+	s := &session{Process: Process{now: func() time.Time { return noon }}}
+	e := client.Endpoint{Name: "a", Configured: true, Limiter: client.Limiter{HeldBy: "slots"}}
+	if got := s.note(e).Text; !strings.Contains(got, "waits for a slot") {
+		t.Errorf("note %q", got)
+	}
+	for _, reason := range []string{"", "breaker_open", "reserving"} {
+		e.Limiter.HeldBy = reason
+		if got := s.note(e).Text; got != "" {
+			t.Errorf("%s has the note %q", reason, got)
+		}
+	}
+	e.Limiter.HeldBy, e.Paused, e.PauseReason = "slots", true, "moving"
+	if got := s.note(e).Text; got != "paused: moving" {
+		t.Errorf("note %q", got)
+	}
 }

@@ -90,8 +90,17 @@ func (s *session) note(e client.Endpoint) term.Cell {
 		return term.Cell{Text: "TLS files not usable: " + e.TLSError, Color: term.Warn}
 	case !e.Configured && !strings.Contains(e.Name, "://"):
 		return term.Cell{Text: "not in the configuration any more", Color: term.Warn}
+	case waitsFor[e.Limiter.HeldBy] != "":
+		return term.Cell{Text: waitsFor[e.Limiter.HeldBy], Color: term.Warn}
 	}
 	return term.Cell{}
+}
+
+// waitsFor says what an endpoint lacks whose column for the breaker does not say it, by the API's held_by.
+var waitsFor = map[string]string{
+	"slots":        "waits for a slot: all of concurrency are taken (slots)",
+	"concurrency":  "its own concurrency is used up",
+	"rate_limited": "its limits are used up",
 }
 
 type endpointsShowCmd struct {

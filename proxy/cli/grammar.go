@@ -32,7 +32,7 @@ type grammar struct {
 	DeadLetters deadLettersCmd `cmd:"" help:"List, analyse, replay or purge what was given up."`
 	Fleet       fleetCmd       `cmd:"" help:"Ask the central Postgres about all instances together."`
 	Sync        syncCmd        `cmd:"" help:"Make the central Postgres ready, or see to rows that it refused."`
-	Spool       spoolCmd       `cmd:"" help:"Check, compact or salvage a spool that no Postern has open."`
+	Spool       spoolCmd       `cmd:"" help:"Check, compact or salvage a spool that no Postern has open, or change its key."`
 	Configure   configCmd      `cmd:"" name:"config" help:"Write a first configuration, check one, or show the one in force."`
 	Verify      verifyCmd      `cmd:"" help:"Check the signature of a request that was received."`
 	Demo        demoCmd        `cmd:"" help:"Watch Postern deliver to receivers that misbehave."`

@@ -18,7 +18,9 @@ type spoolCmd struct {
 }
 
 // Help is shown under the command's usage.
-func (spoolCmd) Help() string { return "Example:\n\n    postern spool check --data ./postern-data" }
+func (spoolCmd) Help() string {
+	return "Stop Postern first; rekey alone also works on a running one, by waiting for it.\n\nExample:\n\n    postern spool check --data ./postern-data"
+}
 
 // spoolFlags name the spool. All three commands need it to themselves.
 type spoolFlags struct {

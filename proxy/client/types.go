@@ -159,6 +159,7 @@ type Limiter struct {
 	Limits         []Limit    `json:"limits"`
 	ThrottledUntil *time.Time `json:"throttled_until"`
 	NextAllowedAt  *time.Time `json:"next_allowed_at"`
+	HeldBy         string     `json:"held_by"` // why nothing may leave now; empty where something may
 	Concurrency    int        `json:"concurrency"`
 }
 
