@@ -47,11 +47,14 @@ func (s *Spool) List(q Query) (Page, error) {
 	return page, err
 }
 
+// cursorChecks is how many checks there are: with few, a word that somebody makes up is a cursor by chance.
+const cursorChecks = 36 * 36 * 36 * 36
+
 // cursorAt is the text for a page that begins at a sequence number. Its check lets a mistyped one be refused: as a number it
 // would lead somewhere, mostly to the first page again.
 func cursorAt(seq uint64) string {
 	digits := strconv.FormatUint(seq, 36)
-	return digits + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(digits))%(36*36)), 36)
+	return digits + "-" + strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(digits))%cursorChecks), 36)
 }
 
 func parseCursor(text string) (seq uint64, ok bool) {
