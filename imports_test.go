@@ -31,8 +31,10 @@ var mayImport = map[string][]string{
 
 	// sync itself is an empty folder, so that the word means the standard library in our code. pgtest is for tests and benchmarks only.
 	"postern/sync/pgstore": {},
-	"postern/sync/pgtest":  {},
-	"postern/sync/syncer":  {"postern/spool", "postern/sync/pgstore"},
+	"postern/sync/pgtest":  {"postern/sync/pgtest/freeport"},
+	// For tests alone, here because the servers of pgtest and the programs of proxy share one range of ports.
+	"postern/sync/pgtest/freeport": {},
+	"postern/sync/syncer":          {"postern/spool", "postern/sync/pgstore"},
 
 	// The leaves: pure, or as good as, and open to everybody under proxy.
 	"postern/proxy/target":   {},
@@ -80,7 +82,7 @@ var mayImport = map[string][]string{
 	// For tests of pages only.
 	"postern/proxy/e2e/browser": {},
 	"postern/proxy/torture":     {},
-	"postern/proxy/stage":       {}, // for the tests of the whole
+	"postern/proxy/stage":       {"postern/sync/pgtest/freeport"}, // for the tests of the whole
 
 	"postern/examples/receiver-go":       {"postern/proxy/signing"},
 	"postern/examples/clients/go/before": {},

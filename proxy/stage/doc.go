@@ -6,20 +6,13 @@
 package stage
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
+
+	"postern/sync/pgtest/freeport"
 )
 
-// FreeAddr finds a port of 127.0.0.1 that is free now. It lies below those that the system gives out by itself: one of
-// those could be given to somebody else before it is used.
+// FreeAddr is an address of 127.0.0.1 that nothing listens on, and that no other test will be given meanwhile.
 func FreeAddr() (string, error) {
-	for range 100 {
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			return ln.Addr().String(), ln.Close()
-		}
-	}
-	return "", errors.New("no free port found")
+	port, err := freeport.Next()
+	return fmt.Sprintf("127.0.0.1:%d", port), err
 }

@@ -94,7 +94,7 @@ func (p *process) start() error {
 func (p *process) awaitReady(limit time.Duration) error {
 	return poll(limit, "postern to be ready", func() (bool, error) {
 		if !p.running() {
-			return false, fmt.Errorf("postern ended with code %d instead of becoming ready", p.code)
+			return false, fmt.Errorf("postern ended with code %d instead of becoming ready; the end of its log:\n%s", p.code, p.lastWords())
 		}
 		resp, err := p.client.Get("http://" + p.admin + "/readyz")
 		if err != nil {
@@ -103,6 +103,17 @@ func (p *process) awaitReady(limit time.Duration) error {
 		resp.Body.Close()
 		return resp.StatusCode == http.StatusOK, nil
 	})
+}
+
+// lastWords is the end of the log.
+func (p *process) lastWords() string {
+	var b [2048]byte
+	info, err := p.said.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	n, _ := p.said.ReadAt(b[:], max(0, info.Size()-int64(len(b))))
+	return string(b[:n])
 }
 
 func (p *process) running() bool {

@@ -32,7 +32,6 @@ type run struct {
 func TestTorture(t *testing.T) {
 	t.Parallel()
 	r := newRun(t)
-	defer r.close()
 	begin := time.Now()
 	for n := 1; time.Since(begin) < *length; n++ {
 		if err := r.round(n); err != nil {
@@ -63,6 +62,7 @@ func newRun(t *testing.T) *run {
 		t.Fatal(err)
 	}
 	r.dir = dir
+	t.Cleanup(r.close) // however little of it was there when it failed
 	if err := r.worlds(); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func (r *run) worlds() (err error) {
 	}
 	r.small, err = newWorld(filepath.Join(r.dir, "small"), filepath.Join(disk.Path, "data"), ", history_max_bytes: 4MiB", nil, nil)
 	if err != nil {
-		return err
+		return errors.Join(err, disk.Close())
 	}
 	r.small.disk = disk
 	return r.small.process.start()

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"postern/sync/pgtest/freeport"
 )
 
 // FindPooler returns PgBouncer's path, empty where there is none.
@@ -44,7 +46,7 @@ func (s *Server) Pooler(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port, err := freePort()
+	port, err := freeport.Next()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +16,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"postern/sync/pgtest/freeport"
 )
 
 // password is every server's. They answer on loopback only.
@@ -92,7 +92,7 @@ func (s *Server) create() (err error) {
 	if err := errors.Join(s.own(s.dir), s.put(secret, []byte(password))); err != nil {
 		return err
 	}
-	if s.port, err = freePort(); err != nil {
+	if s.port, err = freeport.Next(); err != nil {
 		return err
 	}
 	cmd := s.command("initdb", "-D", s.data(), "-U", "postgres", "-A", "scram-sha-256", "--pwfile="+secret, "-E", "UTF8", "--locale=C", "-N")
@@ -269,16 +269,6 @@ func children(parent int) (pids []int) {
 		}
 	}
 	return pids
-}
-
-func freePort() (int, error) {
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(20_000)))
-		if err == nil {
-			return l.Addr().(*net.TCPAddr).Port, l.Close()
-		}
-	}
-	return 0, errors.New("no free port found")
 }
 
 // Dump is everything that is in a schema, as pg_dump writes it.
