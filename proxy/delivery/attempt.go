@@ -1,7 +1,9 @@
 package delivery
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"postern/proxy/retry"
@@ -9,24 +11,46 @@ import (
 	"postern/spool"
 )
 
-// attempt is what the links of the chain hand on to each other. Only the goroutine of Send touches it.
+// attempt is what the links of the chain hand on to each other. Only the goroutine of Send touches it, but for the wire,
+// which net/http may still hold on to when the attempt has ended: so no attempt is ever used for another event.
 type attempt struct {
 	job     *Job
 	started time.Time // with its monotonic reading
 	target  target.Target
-	request *http.Request
+	url     *url.URL
+	header  http.Header
+	cancel  context.CancelFunc // ends all that the attempt waits for
 	// location is that of a 3xx answer, taken away from http.Client so that it follows nothing.
 	location string
-	wire     *wire
+	context  attemptContext
+	wire     wire
 	result   Result
 }
 
 func newAttempt(j *Job) *attempt {
 	a := &attempt{job: j, started: time.Now()}
-	a.wire = &wire{onWrote: j.OnWrote}
+	a.wire.onWrote = j.OnWrote
 	a.result.Attempt = spool.Attempt{Number: j.Number, StartedAt: a.started.UTC().Truncate(time.Microsecond)}
 	return a
 }
+
+// attemptContext is the context of an attempt's requests, through which those find it who are called by net/http.
+type attemptContext struct {
+	context.Context
+	attempt *attempt
+}
+
+type attemptKey struct{}
+
+// Value implements context.Context.
+func (c *attemptContext) Value(key any) any {
+	if key == (attemptKey{}) {
+		return c.attempt
+	}
+	return c.Context.Value(key)
+}
+
+func attemptOf(ctx context.Context) *attempt { return ctx.Value(attemptKey{}).(*attempt) }
 
 // stop takes the duration; whatever happens to the body afterwards does not count.
 func (a *attempt) stop() { a.result.Attempt.Duration = time.Since(a.started) }

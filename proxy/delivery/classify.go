@@ -2,8 +2,10 @@ package delivery
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"syscall"
 
 	"postern/proxy/retry"
@@ -16,8 +18,8 @@ type classed interface {
 }
 
 // classify finds the class of a failure without an answer: the deadline wherever it struck, what the transport says of
-// its own failures, else the phase that the trace saw last.
-func classify(ctx context.Context, w *wire, err error) retry.Class {
+// its own failures, else what package net and crypto/tls say.
+func classify(ctx context.Context, err error) retry.Class {
 	if timedOut(ctx) {
 		return retry.Timeout
 	}
@@ -27,13 +29,23 @@ func classify(ctx context.Context, w *wire, err error) retry.Class {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		return retry.DNS
 	}
-	if phase, _ := w.dialling(); phase != "" {
-		return phase
-	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return retry.Connect
 	}
+	if handshake(err) {
+		return retry.TLS
+	}
 	return retry.Connection
+}
+
+// handshake tells whether it was TLS that failed, as far as errors of net/http's own dials tell.
+func handshake(err error) bool {
+	if errors.Is(err, http.ErrSchemeMismatch) { // http.Client's word for a receiver without TLS
+		return true
+	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, garbled := errors.AsType[tls.RecordHeaderError](err)
+	return untrusted || garbled
 }
 
 // failed ends an attempt that got no answer.
@@ -41,12 +53,12 @@ func failed(ctx context.Context, a *attempt, err error) {
 	if cut(ctx) {
 		a.result.Cut = true
 	}
-	class := classify(ctx, a.wire, err)
-	a.result.Unsent = unsent(a.wire, class)
+	class := classify(ctx, err)
+	a.result.Unsent = unsent(&a.wire, class)
 	if a.result.Unsent && exhausted(err) {
 		a.result.Cut, a.result.Exhausted = true, true
 	}
-	a.result.Stale = class == retry.Connection && stale(a.wire, err)
+	a.result.Stale = class == retry.Connection && stale(&a.wire, err)
 	a.result.Sampled = class == retry.Timeout
 	if class == retry.Connection && alerted(err) {
 		class = retry.TLS // which is known now, and says nothing about what had left by then
@@ -85,12 +97,11 @@ func alerted(err error) bool {
 	return ok && op.Op == "remote error"
 }
 
-// unsent tells whether it is certain that no byte left. A transport that is not traced leaves it open.
+// unsent tells whether it is certain that no byte left.
 func unsent(w *wire, class retry.Class) bool {
 	switch class {
 	case retry.DNS, retry.Connect, retry.TLS, retry.BlockedAddress:
 		return true
 	}
-	_, asked := w.dialling()
-	return asked && !w.sent()
+	return w.unsent()
 }

@@ -3,12 +3,9 @@ package delivery
 import (
 	"context"
 	"net/http"
-	"net/http/httptrace"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
-
-	"postern/proxy/retry"
 )
 
 // staleRetries is how many dead idle connections one attempt may come upon. net/http drops them by itself as soon as it
@@ -31,35 +28,26 @@ func newExchange(drain time.Duration) *exchange {
 		Logger:       nil, // the default one prints addresses with their queries
 		RetryMax:     staleRetries,
 		CheckRetry:   checkRetry,
-		PrepareRetry: prepareRetry,
 		Backoff:      func(_, _ time.Duration, _ int, _ *http.Response) time.Duration { return 0 },
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}}
 }
 
-type attemptKey struct{}
-
-func attemptOf(ctx context.Context) *attempt { return ctx.Value(attemptKey{}).(*attempt) }
-
 func (e *exchange) send(ctx context.Context, a *attempt) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	if err := ctx.Err(); err != nil {
 		a.stop()
 		failed(ctx, a, err)
 		a.result.Unsent = true
 		return
 	}
-	traced := httptrace.WithClientTrace(context.WithValue(ctx, attemptKey{}, a), a.wire.trace())
-	// Not NewRequest, nor SetBody: both would set GetBody, which lets net/http send the request twice.
-	resp, err := e.client.Do(&retryablehttp.Request{Request: a.request.WithContext(traced)})
+	resp, err := e.client.Do(&retryablehttp.Request{Request: a.standIn(ctx)})
 	a.stop()
 	if err != nil {
 		failed(ctx, a, err)
 		return
 	}
 	defer resp.Body.Close()
-	e.answered(ctx, a, &answer{Response: resp, cancel: cancel})
+	e.answered(ctx, a, &answer{Response: resp, cancel: a.cancel})
 }
 
 // checkRetry allows another try only where it is still the first request on the wire.
@@ -68,12 +56,7 @@ func checkRetry(ctx context.Context, resp *http.Response, err error) (bool, erro
 	return again, nil
 }
 
-func prepareRetry(r *http.Request) error {
-	setBody(r, attemptOf(r.Context()).job.Event.Body)
-	return nil
-}
-
-// dispatch hands each request to its endpoint's RoundTripper. It has no CloseIdleConnections on purpose: the retrying
+// dispatch sends each attempt's request by its endpoint's RoundTripper. It has no CloseIdleConnections on purpose: the retrying
 // client calls that after every failure, and would take the neighbours' connections with it. It also hides where a
 // redirect leads: http.Client parses the address even if told not to follow, and fails if it cannot.
 type dispatch struct{}
@@ -82,8 +65,8 @@ type dispatch struct{}
 func (dispatch) RoundTrip(r *http.Request) (*http.Response, error) {
 	a := attemptOf(r.Context())
 	a.wire.begin()
-	resp, err := a.job.Endpoint.RoundTripper.RoundTrip(r)
-	if resp != nil && retry.HTTP(resp.StatusCode) == retry.Redirect {
+	resp, err := a.job.Endpoint.RoundTripper.RoundTrip(a.request(r))
+	if resp != nil && resp.StatusCode/100 == 3 {
 		a.location = resp.Header.Get("Location")
 		resp.Header.Del("Location")
 	}

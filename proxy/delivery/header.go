@@ -29,7 +29,7 @@ func (l *headerLink) send(ctx context.Context, a *attempt) {
 		a.refuse(retry.InvalidRequest)
 		return
 	}
-	a.request.Header = header
+	a.header = header
 	l.next.send(ctx, a)
 }
 
@@ -37,7 +37,17 @@ func (l *headerLink) send(ctx context.Context, a *attempt) {
 // info unless the application sent its own, then what replaces headers of the same name: the endpoint's, Postern's, and
 // the signature.
 func buildHeader(j *Job, t target.Target, now time.Time) (http.Header, error) {
-	h := newFields(len(j.Event.Headers) + len(j.Endpoint.Set) + 8)
+	own := [...]spool.Header{
+		{Name: "X-Delivery-Timestamp", Value: strconv.FormatInt(now.Unix(), 10)},
+		{Name: "Postern-Event-Id", Value: j.Event.ID},
+		{Name: "Postern-Attempt", Value: strconv.Itoa(j.Number)},
+	}
+	var proof []spool.Header
+	if j.Endpoint.Sign != nil {
+		proof = j.Endpoint.Sign.Sign(j.Event.ID, now, j.Event.Body)
+	}
+	// The exact number, and one for User-Agent: up to eight fit into the smallest of maps.
+	h := newFields(len(j.Event.Headers) + len(j.Endpoint.Set) + len(own) + len(proof) + 1)
 	for _, field := range j.Event.Headers {
 		if err := h.set(field, false); err != nil {
 			return nil, err
@@ -47,17 +57,11 @@ func buildHeader(j *Job, t target.Target, now time.Time) (http.Header, error) {
 		pair := base64.StdEncoding.EncodeToString([]byte(t.User + ":" + t.Password)) // RFC 7617
 		h.header["Authorization"] = []string{"Basic " + pair}
 	}
-	replace := append(make([]spool.Header, 0, len(j.Endpoint.Set)+8), j.Endpoint.Set...)
-	replace = append(replace,
-		spool.Header{Name: "X-Delivery-Timestamp", Value: strconv.FormatInt(now.Unix(), 10)},
-		spool.Header{Name: "Postern-Event-Id", Value: j.Event.ID},
-		spool.Header{Name: "Postern-Attempt", Value: strconv.Itoa(j.Number)})
-	if j.Endpoint.Sign != nil {
-		replace = append(replace, j.Endpoint.Sign.Sign(j.Event.ID, now, j.Event.Body)...)
-	}
-	for _, field := range replace {
-		if err := h.set(field, true); err != nil {
-			return nil, err
+	for _, replace := range [...][]spool.Header{j.Endpoint.Set, own[:], proof} {
+		for _, field := range replace {
+			if err := h.set(field, true); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if _, has := h.header["User-Agent"]; !has {
@@ -72,7 +76,7 @@ type fields struct {
 	values []string
 }
 
-func newFields(n int) *fields { return &fields{make(http.Header, n), make([]string, 0, n)} }
+func newFields(n int) fields { return fields{make(http.Header, n), make([]string, 0, n)} }
 
 // one is a slice of one value, which whoever appends to it copies.
 func (f *fields) one(value string) []string {

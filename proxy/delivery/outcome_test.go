@@ -129,7 +129,7 @@ func TestConnectionClasses(t *testing.T) {
 	defer own.Close()
 	e := newEndpoint(t)
 	e.RoundTripper = own
-	bare := *e // net/http's own transport, whose errors tell no class: the trace has to
+	bare := *e // net/http's own transport, whose errors tell no class
 	bare.RoundTripper = &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{Resolver: deaf}).DialContext}
 	for url, want := range map[string]retry.Class{
 		gone.url("/"): retry.Connect, strings.Replace(plain.URL, "http", "https", 1): retry.TLS, untrusted.URL: retry.TLS,

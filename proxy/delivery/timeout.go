@@ -18,8 +18,8 @@ type timeoutLink struct{ next link }
 
 func (l *timeoutLink) send(ctx context.Context, a *attempt) {
 	limit := cmp.Or(a.job.Event.Timeout, a.job.Endpoint.Timeout, fallbackTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
-	defer cancel()
+	ctx, a.cancel = context.WithTimeoutCause(ctx, limit, errTimeout)
+	defer a.cancel()
 	l.next.send(ctx, a)
 }
 

@@ -1,12 +1,10 @@
 package delivery
 
 import (
-	"crypto/tls"
+	"context"
 	"net/http/httptrace"
 	"sync"
 	"time"
-
-	"postern/proxy/retry"
 )
 
 // meter is a connection that tells what left through it; of one that carries several requests at once, what left of this
@@ -24,11 +22,12 @@ const bufferSize = 4 << 10
 
 // wire watches one attempt through net/http's trace: how far it got, and whether any byte of it left.
 type wire struct {
-	mu       sync.Mutex // guards all below: hooks run on several goroutines, those of an abandoned dial even later
+	trace httptrace.ClientTrace
+
+	mu       sync.Mutex // guards all below: hooks run on several goroutines, some of them after the attempt's end
 	onWrote  func(time.Time)
-	phase    retry.Class // of the dial that runs
-	asked    bool        // a connection was asked for
-	got      bool        // and there is one
+	asked    bool // a connection was asked for
+	got      bool // and there is one
 	reused   bool
 	meter    meter // nil: the connection does not count
 	start    int64 // the meter's reading before this request
@@ -37,51 +36,44 @@ type wire struct {
 	complete bool  // net/http has written the whole request, its buffer aside
 }
 
-func (w *wire) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GetConn:              func(string) { w.set(func() { w.asked = true }) },
-		DNSStart:             func(httptrace.DNSStartInfo) { w.enter(retry.DNS) },
-		ConnectStart:         func(string, string) { w.enter(retry.Connect) },
-		TLSHandshakeStart:    func() { w.enter(retry.TLS) },
-		TLSHandshakeDone:     w.handshaken,
-		GotConn:              w.gotConn,
-		WroteRequest:         w.wroteRequest,
-		GotFirstResponseByte: w.firstByte,
+// watch has net/http tell of what it does with ctx. It asks for no more than is used: each hook is garbage of every
+// attempt, and those of the dial bring another layer of contexts along.
+func (w *wire) watch(ctx context.Context) context.Context {
+	w.trace = httptrace.ClientTrace{GetConn: w.getConn, GotConn: w.gotConn, GotFirstResponseByte: w.firstByte}
+	if w.onWrote != nil {
+		w.trace.WroteRequest = w.wroteRequest
 	}
-}
-
-func (w *wire) set(f func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	f()
+	return httptrace.WithClientTrace(ctx, &w.trace)
 }
 
 // begin forgets an earlier connection of the same attempt, but not that something left through it.
 func (w *wire) begin() {
-	w.set(func() {
-		w.left = w.sentLocked()
-		w.phase, w.asked, w.got, w.reused, w.meter, w.complete = "", false, false, false, nil, false
-	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left = w.sentLocked()
+	w.asked, w.got, w.reused, w.meter, w.complete = false, false, false, nil, false
 }
 
-func (w *wire) enter(phase retry.Class) { w.set(func() { w.phase = phase }) }
-
-// handshaken goes back to connect after a handshake that went well: it was the proxy's, or the connection is there.
-func (w *wire) handshaken(_ tls.ConnectionState, err error) {
-	if err == nil {
-		w.enter(retry.Connect)
-	}
+func (w *wire) getConn(string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = true
 }
 
 func (w *wire) gotConn(info httptrace.GotConnInfo) {
-	w.set(func() {
-		w.left = w.sentLocked()
-		w.got, w.reused = true, info.Reused
-		if w.meter, _ = info.Conn.(meter); w.meter != nil {
-			w.start = w.meter.Written()
-			w.meter.OnWrite(w.afterWrite)
-		}
-	})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.left = w.sentLocked()
+	w.got, w.reused = true, info.Reused
+	if w.meter, _ = info.Conn.(meter); w.meter == nil {
+		return
+	}
+	w.start = w.meter.Written()
+	if w.onWrote == nil {
+		w.meter.OnWrite(nil) // nor is the last request on it to be told any more
+		return
+	}
+	w.meter.OnWrite(w.afterWrite)
 }
 
 func (w *wire) wroteRequest(info httptrace.WroteRequestInfo) {
@@ -109,7 +101,9 @@ func (w *wire) afterWrite() {
 }
 
 func (w *wire) firstByte() {
-	w.set(func() { w.answered = true })
+	w.mu.Lock()
+	w.answered = true
+	w.mu.Unlock()
 	w.report()
 }
 
@@ -129,7 +123,9 @@ func (w *wire) close() {
 	if w.sent() {
 		w.report()
 	}
-	w.set(func() { w.onWrote = nil })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.onWrote = nil
 }
 
 // sent tells whether any byte of the request left, or may have.
@@ -160,12 +156,9 @@ func (w *wire) stale() bool {
 	return w.got && w.reused && !w.answered
 }
 
-// dialling is the phase of a dial that did not come to its end; empty if it did, or none began.
-func (w *wire) dialling() (phase retry.Class, asked bool) {
+// unsent tells whether it is certain that nothing left. A transport that is not traced leaves it open.
+func (w *wire) unsent() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.got {
-		return "", true
-	}
-	return w.phase, w.asked
+	return (w.asked || w.got) && !w.sentLocked()
 }

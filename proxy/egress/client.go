@@ -109,7 +109,6 @@ func newTransport(concurrency int) *http.Transport {
 // whether HTTP/2 or HTTP/1.1 carries it is known only after a dial.
 func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	g := c.generation()
-	req = req.WithContext(withDialDeadline(req.Context()))
 	if c.proxy != nil {
 		var err error
 		if req, err = g.throughProxy(req); err != nil {
@@ -122,7 +121,7 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	if g.http2 != nil && req.URL.Scheme == "https" {
 		return g.http2.roundTrip(req)
 	}
-	return g.http1.RoundTrip(req)
+	return g.http1.RoundTrip(toDial(req, nil))
 }
 
 // generation is the current one; a new one after the TLS files have changed. Connections of the one before end with the

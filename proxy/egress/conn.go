@@ -44,5 +44,6 @@ func (c *conn) OnWrite(f func()) {
 		c.hook.Store(nil)
 		return
 	}
-	c.hook.Store(&f)
+	hook := f // f itself would be moved to the heap even where it is nil
+	c.hook.Store(&hook)
 }

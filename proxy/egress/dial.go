@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"net/http/httptrace"
 	"net/netip"
 	"sync/atomic"
@@ -24,20 +25,35 @@ type dialer struct {
 	proxy    *outbound     // nil: none
 }
 
-// deadlineKey carries an attempt's deadline to the dial. net/http detaches a dial from its request, deadline included,
-// and would let it go on for the sake of later requests while it holds one of the endpoint's few sockets.
-type deadlineKey struct{}
-
-func withDialDeadline(ctx context.Context) context.Context {
-	if deadline, ok := ctx.Deadline(); ok {
-		return context.WithValue(ctx, deadlineKey{}, deadline)
-	}
-	return ctx
+// dialContext tells a dial what it has to know of the request that caused it. net/http detaches a dial from its request,
+// deadline included, and would let it go on for the sake of later requests while it holds one of the endpoint's few sockets.
+type dialContext struct {
+	context.Context
+	deadline time.Time // zero: none
+	ticket   *ticket   // nil where HTTP/2 is not offered
 }
 
+type dialKey struct{}
+
+// Value implements context.Context.
+func (c *dialContext) Value(key any) any {
+	if key == (dialKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// toDial is the request in the form in which net/http may dial for it.
+func toDial(req *http.Request, t *ticket) *http.Request {
+	ctx := req.Context()
+	deadline, _ := ctx.Deadline()
+	return req.WithContext(&dialContext{ctx, deadline, t})
+}
+
+// bound is the context of a dial, which ends with its request's time.
 func (d *dialer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if deadline, ok := ctx.Value(deadlineKey{}).(time.Time); ok {
-		return context.WithDeadline(ctx, deadline)
+	if c, ok := ctx.Value(dialKey{}).(*dialContext); ok && !c.deadline.IsZero() {
+		return context.WithDeadline(ctx, c.deadline)
 	}
 	return context.WithTimeout(ctx, d.timeout)
 }

@@ -73,10 +73,13 @@ func (p *pool) roundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	t := &ticket{pool: p, host: req.URL.Host}
 	defer t.end()
-	dialling := req.WithContext(context.WithValue(ctx, ticketKey{}, t))
+	var dialling *http.Request
 	for {
 		if c := p.take(ctx, t); c != nil {
 			return c.roundTrip(req)
+		}
+		if dialling == nil {
+			dialling = toDial(req, t)
 		}
 		resp, err := p.http1.RoundTrip(dialling)
 		if !errors.Is(err, errHTTP2) {

@@ -20,11 +20,12 @@ type ticket struct {
 	owns  chan struct{} // the origin's dialing, where this dial is the one that others wait for
 }
 
-type ticketKey struct{}
-
+// ticketOf finds the ticket of a dial; nil where HTTP/2 is not offered.
 func ticketOf(ctx context.Context) *ticket {
-	t, _ := ctx.Value(ticketKey{}).(*ticket)
-	return t
+	if c, ok := ctx.Value(dialKey{}).(*dialContext); ok {
+		return c.ticket
+	}
+	return nil
 }
 
 // end gives back what was not used.

@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"net/http/httptest"
@@ -24,7 +23,7 @@ func TestAnUnusedConnectionOfBefore(t *testing.T) {
 	g := &generation{dialer: d, http1: newTransport(1)}
 	g.http2 = newPool(1, g.http1)
 	ask := &ticket{pool: g.http2, host: addr}
-	if _, err := d.dialTLS(context.WithValue(t.Context(), ticketKey{}, ask), "tcp", addr); !errors.Is(err, errHTTP2) {
+	if _, err := d.dialTLS(&dialContext{Context: t.Context(), ticket: ask}, "tcp", addr); !errors.Is(err, errHTTP2) {
 		t.Fatal(err)
 	}
 	c := ask.conn

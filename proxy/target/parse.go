@@ -48,8 +48,7 @@ func (t *Target) setPath() error {
 	if t.PathQuery == "" || t.PathQuery[0] != '/' {
 		t.PathQuery = "/" + t.PathQuery
 	}
-	_, err := t.URL()
-	return err
+	return t.checkWire()
 }
 
 func (t *Target) setAuthority(authority string) error {
@@ -66,9 +65,13 @@ func (t *Target) setAuthority(authority string) error {
 	if port == defaultPort(t.Scheme) {
 		port = ""
 	}
-	t.Host = host
-	if port != "" {
-		t.Host += ":" + port
+	switch {
+	case port == "":
+		t.Host = host
+	case len(host)+1+len(port) == len(authority) && strings.HasPrefix(authority, host) && strings.HasSuffix(authority, port):
+		t.Host = authority // as it was written, which is the usual case
+	default:
+		t.Host = host + ":" + port
 	}
 	return nil
 }

@@ -49,8 +49,16 @@ func (t Target) Join(suffix string) (Target, error) {
 		joined += "?"
 	}
 	t.PathQuery = joined
+	return t, t.checkWire()
+}
+
+// checkWire tells whether there is a URL of t: URL would make one to be thrown away, for every target that is read.
+func (t Target) checkWire() error {
+	if !strings.HasPrefix(t.PathQuery, "//") {
+		return nil
+	}
 	_, err := t.URL()
-	return t, err
+	return err
 }
 
 // CheckSuffix tells whether what followed /to/NAME can be put on a wire.
