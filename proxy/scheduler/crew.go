@@ -10,13 +10,16 @@ type crew struct {
 }
 
 // worker is the way to one goroutine; it takes one job at a time.
-type worker chan func(worker)
+type worker chan job
+
+// job is what a worker does. It is handed the worker, so that it can be given back with rest.
+type job interface{ work(worker) }
 
 // spareWorkers is how many stay when nothing is in flight.
 const spareWorkers = 8
 
-// run has a worker do a job, which is handed the worker, so that it can be given back with rest.
-func (c *crew) run(job func(worker)) {
+// run has a worker do a job.
+func (c *crew) run(j job) {
 	var w worker
 	if n := len(c.idle); n > 0 {
 		w, c.idle[n-1] = c.idle[n-1], nil
@@ -24,12 +27,12 @@ func (c *crew) run(job func(worker)) {
 	} else {
 		w = make(worker, 1)
 		c.all.Go(func() {
-			for job := range w {
-				job(w)
+			for next := range w {
+				next.work(w)
 			}
 		})
 	}
-	w <- job
+	w <- j
 }
 
 // rest takes a worker back whose job is done. busy is how many others have one: as many may rest, and a few.

@@ -5,6 +5,10 @@ import (
 	"testing/synctest"
 )
 
+type task func(worker)
+
+func (t task) work(w worker) { t(w) }
+
 // TestCrewReusesAndShrinks: jobs one after the other have one worker, a burst's workers go when the burst is over, and
 // none is left in the end: a goroutine that stays would end the bubble with a panic.
 func TestCrewReusesAndShrinks(t *testing.T) {
@@ -13,14 +17,14 @@ func TestCrewReusesAndShrinks(t *testing.T) {
 		done := make(chan worker)
 		hold := make(chan struct{})
 		for range 5 {
-			c.run(func(w worker) { done <- w })
+			c.run(task(func(w worker) { done <- w }))
 			c.rest(<-done, 0)
 		}
 		if len(c.idle) != 1 {
 			t.Errorf("%d workers for jobs one after the other", len(c.idle))
 		}
 		for range 100 {
-			c.run(func(w worker) { <-hold; done <- w })
+			c.run(task(func(w worker) { <-hold; done <- w }))
 		}
 		if len(c.idle) != 0 {
 			t.Errorf("%d workers rest while 100 jobs wait", len(c.idle))

@@ -20,7 +20,7 @@ type line struct {
 	samples    int // at lastP95
 
 	// fresh holds leases straight from their commit, in order; backlog those read back from disk.
-	fresh, backlog queue
+	fresh, backlog queue[*spool.Lease]
 	// diskDue is when the earliest event that is only on disk is due; zero: there is none that we know of.
 	diskDue time.Time
 
@@ -74,7 +74,7 @@ func footprint(lease *spool.Lease) int64 {
 	return int64(n)
 }
 
-func (l *line) push(q *queue, lease *spool.Lease) {
+func (l *line) push(q *queue[*spool.Lease], lease *spool.Lease) {
 	l.s.heldBytes += footprint(lease)
 	q.push(lease)
 }
@@ -103,7 +103,7 @@ func (l *line) diskReady(now time.Time) bool { return !l.diskDue.IsZero() && !l.
 // letGo gives back everything that the line holds in memory: its endpoint is stopped for longer than memory should be
 // used for it.
 func (l *line) letGo() {
-	for _, q := range []*queue{&l.fresh, &l.backlog} {
+	for _, q := range []*queue[*spool.Lease]{&l.fresh, &l.backlog} {
 		for q.len() > 0 {
 			lease := l.pop(q)
 			l.s.cfg.Store.Release(lease)
@@ -122,7 +122,7 @@ func dueTime(lease *spool.Lease) time.Time {
 	return lease.Event.AcceptedAt
 }
 
-func (l *line) pop(q *queue) *spool.Lease {
+func (l *line) pop(q *queue[*spool.Lease]) *spool.Lease {
 	lease := q.pop()
 	l.s.heldBytes -= footprint(lease)
 	return lease
@@ -130,7 +130,7 @@ func (l *line) pop(q *queue) *spool.Lease {
 
 // choose picks the queue that the next attempt is taken from, or nil where there is nothing that a slot may be given
 // to. New events have up to a quarter of the slots before the backlog, and an eighth that the backlog never takes.
-func (l *line) choose(now time.Time) *queue {
+func (l *line) choose(now time.Time) *queue[*spool.Lease] {
 	slots := l.slots(now)
 	l.fill(now)
 	fresh, backlog := l.fresh.len() > 0, l.backlog.len() > 0
@@ -167,29 +167,4 @@ func (l *line) fill(now time.Time) {
 	for _, lease := range leases {
 		l.push(&l.backlog, lease)
 	}
-}
-
-// queue is a first-in-first-out list of leases that reuses its memory.
-type queue struct {
-	items []*spool.Lease
-	head  int
-}
-
-func (q *queue) len() int { return len(q.items) - q.head }
-
-func (q *queue) push(l *spool.Lease) { q.items = append(q.items, l) }
-
-func (q *queue) pop() *spool.Lease {
-	l := q.items[q.head]
-	q.items[q.head] = nil
-	q.head++
-	switch {
-	case q.head == len(q.items):
-		q.items, q.head = q.items[:0], 0
-	case q.head > 256 && q.head*2 > len(q.items):
-		n := copy(q.items, q.items[q.head:])
-		clear(q.items[n:])
-		q.items, q.head = q.items[:n], 0
-	}
-	return l
 }

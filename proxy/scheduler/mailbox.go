@@ -7,15 +7,25 @@ import "sync"
 // it is that every message belongs to an event in flight or to one commit.
 type mailbox struct {
 	mu     sync.Mutex // guards queue
-	queue  []func()
+	queue  []message
 	signal chan struct{}
 }
 
+// message is something to be done in the scheduler's goroutine.
+type message interface{ handle() }
+
+// call is a message that is a function.
+type call func()
+
+func (f call) handle() { f() }
+
 func newMailbox() *mailbox { return &mailbox{signal: make(chan struct{}, 1)} }
 
-func (m *mailbox) post(f func()) {
+func (m *mailbox) post(f func()) { m.put(call(f)) }
+
+func (m *mailbox) put(one message) {
 	m.mu.Lock()
-	m.queue = append(m.queue, f)
+	m.queue = append(m.queue, one)
 	first := len(m.queue) == 1
 	m.mu.Unlock()
 	if first {
@@ -27,7 +37,7 @@ func (m *mailbox) post(f func()) {
 }
 
 // take swaps the queue for the given empty one, so that two slices serve forever.
-func (m *mailbox) take(empty []func()) []func() {
+func (m *mailbox) take(empty []message) []message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	full := m.queue

@@ -11,7 +11,8 @@ import (
 )
 
 // ended decides what follows an attempt and hands it to the spool.
-func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o Outcome) {
+func (s *Scheduler) ended(f *flight) {
+	l, lease, permit, o := f.line, f.lease, f.permit, &f.outcome
 	now := s.clock.now()
 	l.lastUsed = now
 	defer s.uncrowd()
@@ -46,7 +47,7 @@ func (s *Scheduler) ended(l *line, lease *spool.Lease, permit limiter.Permit, o 
 		result.EndpointState = l.gate.State()
 		s.tell(l, now)
 	}
-	s.finish(l, lease, result, o)
+	s.finish(f, result)
 }
 
 // verdict says it in the spool's words.
@@ -70,7 +71,7 @@ func brokeTwice(lease *spool.Lease) bool {
 
 // decide asks package retry. A break on a kept-alive connection that the receiver had closed already is tried again at
 // once: the receiver never saw that request, and waiting for it would punish the event for our connection reuse.
-func decide(l *line, lease *spool.Lease, o Outcome, now time.Time) retry.Decision {
+func decide(l *line, lease *spool.Lease, o *Outcome, now time.Time) retry.Decision {
 	d := retry.Decide(l.policy.Retry, retry.Input{
 		Class: o.Class, Status: o.Attempt.StatusCode,
 		Charged: lease.Progress.Charged + 1, MaxAttempts: lease.Event.MaxAttempts,
@@ -84,7 +85,7 @@ func decide(l *line, lease *spool.Lease, o Outcome, now time.Time) retry.Decisio
 }
 
 // gateOutcome says how the limiter is to take an outcome (contract section 3).
-func gateOutcome(p retry.Policy, o Outcome, d retry.Decision) limiter.Outcome {
+func gateOutcome(p retry.Policy, o *Outcome, d retry.Decision) limiter.Outcome {
 	kind := limiter.Cleared
 	status := o.Attempt.StatusCode
 	switch {
@@ -102,7 +103,7 @@ func gateOutcome(p retry.Policy, o Outcome, d retry.Decision) limiter.Outcome {
 
 // throttleWait is how long a 429 stops the whole endpoint: what Retry-After asks for within its cap; where the answer
 // names no time, as long as its own event waits, so that a backlog is not burnt on an endpoint that said "too many".
-func throttleWait(p retry.Policy, o Outcome, d retry.Decision) time.Duration {
+func throttleWait(p retry.Policy, o *Outcome, d retry.Decision) time.Duration {
 	if o.HasRetryAfter {
 		return p.RetryAfterFloor(o.Attempt.StatusCode, o.RetryAfter, true)
 	}
@@ -131,33 +132,33 @@ func (s *Scheduler) expired(l *line, lease *spool.Lease, now time.Time) bool {
 	if ttl <= 0 || now.Before(lease.Progress.Since.Add(ttl)) {
 		return false
 	}
-	s.finish(l, lease, spool.Result{Verdict: spool.VerdictDead, Reason: spool.ReasonExpired}, Outcome{})
+	s.finish(&flight{s: s, line: l, lease: lease}, spool.Result{Verdict: spool.VerdictDead, Reason: spool.ReasonExpired})
 	return true
 }
 
 // finish writes a result, and tells of it once it is on disk.
-func (s *Scheduler) finish(l *line, lease *spool.Lease, r spool.Result, o Outcome) {
+func (s *Scheduler) finish(f *flight, r spool.Result) {
 	s.unrecorded++
-	r.Done = func(err error) {
-		s.box.post(func() {
-			s.unrecorded--
-			if err == nil {
-				s.recorded(l, lease, r, o)
-			}
-		})
-	}
-	s.cfg.Store.Finish(lease, r)
+	r.Done = f.done
+	f.result = r
+	s.cfg.Store.Finish(f.lease, r)
 }
 
-func (s *Scheduler) recorded(l *line, lease *spool.Lease, r spool.Result, o Outcome) {
-	told := Told{Lease: lease, Outcome: o, Verdict: r.Verdict, Reason: r.Reason, Recorded: s.clock.now()}
+// recorded tells of a result that is on disk.
+func (f *flight) recorded() {
+	s, l, r := f.s, f.line, &f.result
+	s.unrecorded--
+	if f.err != nil {
+		return
+	}
+	told := Told{Lease: f.lease, Outcome: f.outcome, Verdict: r.Verdict, Reason: r.Reason, Recorded: s.clock.now()}
 	if r.Verdict == spool.VerdictRetry {
 		told.Next = r.NextAttempt
 		l.dueOnDisk(r.NextAttempt)
 		s.enqueue(l)
 	}
 	if r.Attempt != nil {
-		told.Result = l.policy.Retry.Outcome(o.Class, o.Attempt.StatusCode)
+		told.Result = l.policy.Retry.Outcome(f.outcome.Class, f.outcome.Attempt.StatusCode)
 	}
 	s.cfg.Observer.Told(told)
 }

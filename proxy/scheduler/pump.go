@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"postern/limiter"
-	"postern/spool"
 )
 
 // free is how many more attempts may start, all endpoints together.
@@ -19,17 +18,12 @@ func (s *Scheduler) pump(now time.Time) (pause time.Duration) {
 	if !s.cfg.Store.Writable() {
 		return unwritablePause
 	}
-	for len(s.ready) > 0 && s.free() > 0 && s.unrecorded < s.cfg.Unrecorded {
-		l := s.ready[0]
-		s.ready[0] = nil
-		s.ready = s.ready[1:]
+	for s.ready.len() > 0 && s.free() > 0 && s.unrecorded < s.cfg.Unrecorded {
+		l := s.ready.pop()
 		l.queued = false
 		if s.serve(l, now) {
 			s.enqueue(l)
 		}
-	}
-	if len(s.ready) == 0 {
-		s.ready = nil
 	}
 	s.sweep(now)
 	return 0
@@ -75,7 +69,7 @@ func (s *Scheduler) serve(l *line, now time.Time) (more bool) {
 			l.dueOnDisk(dueTime(lease))
 			return true
 		}
-		s.start(l, lease, permit, q == &l.fresh)
+		s.start(&flight{s: s, line: l, lease: lease, permit: permit, fresh: q == &l.fresh})
 	}
 	return true
 }
@@ -163,51 +157,31 @@ func (s *Scheduler) reserve(l *line, n int, now time.Time) {
 	})
 }
 
-// start sends a lease on its way.
-func (s *Scheduler) start(l *line, lease *spool.Lease, permit limiter.Permit, fresh bool) {
-	tried := lease.Progress.Attempts > 0
-	standing := l.standing()
-	s.share.held[standing]++
-	s.count(l, lease, fresh, tried, 1)
-	attempt := Attempt{Lease: lease, Number: lease.Progress.Attempts + 1}
-	if len(l.policy.Limiter.Limits) > 0 {
-		attempt.Wrote = func(at time.Time) {
-			s.box.post(func() {
-				l.gate.Left(permit, at)
-				s.enqueue(l) // until now the gate could not say when the next one may leave
-			})
-		}
-	}
-	s.crew.run(func(w worker) {
-		outcome := s.cfg.Sender.Send(s.sending, attempt)
-		s.box.post(func() {
-			s.share.held[standing]--
-			s.count(l, lease, fresh, tried, -1)
-			s.crew.rest(w, s.inFlight)
-			s.ended(l, lease, permit, outcome)
-		})
-	})
+// start sends a flight on its way.
+func (s *Scheduler) start(f *flight) {
+	f.tried, f.standing = f.lease.Progress.Attempts > 0, f.line.standing()
+	f.limited = len(f.line.policy.Limiter.Limits) > 0
+	s.share.held[f.standing]++
+	s.count(f, 1)
+	s.crew.run(f)
 }
 
 // count keeps the numbers of what is in flight.
-func (s *Scheduler) count(l *line, lease *spool.Lease, fresh, tried bool, by int) {
+func (s *Scheduler) count(f *flight, by int) {
+	l := f.line
 	if l.inFlight == 0 {
 		l.busySince = s.clock.now()
 	}
 	s.inFlight += by
 	l.inFlight += by
-	if fresh {
+	if f.fresh {
 		l.freshInFlight += by
 	}
-	if tried {
+	if f.tried {
 		l.retrying += by
 		s.inFlightFailed.Add(int64(by))
 	} else {
 		s.inFlightPending.Add(int64(by))
 	}
-	if by > 0 {
-		s.started.Store(lease.Event.Seq, struct{}{})
-	} else {
-		s.started.Delete(lease.Event.Seq)
-	}
+	s.running.set(f.lease.Event.Seq, by > 0)
 }

@@ -44,14 +44,14 @@ type Scheduler struct {
 	cut     context.CancelCauseFunc
 	crew    crew
 
-	// Counts for status pages; the scheduler's goroutine writes, anybody reads.
+	// What is in flight, for status pages; the scheduler's goroutine writes, anybody reads.
 	inFlightPending, inFlightFailed atomic.Int64
-	// started holds the sequence numbers in flight, for whoever asks about one event.
-	started sync.Map
+
+	running running
 
 	// What follows belongs to the goroutine of Run.
 	lines      map[string]*line
-	ready      []*line // round robin; a line is in it at most once
+	ready      queue[*line] // round robin; a line is in it at most once
 	share      share
 	timers     timerHeap
 	inFlight   int
@@ -67,6 +67,7 @@ func New(cfg Config) *Scheduler {
 	cfg.MemoryBytes = cmp.Or(cfg.MemoryBytes, 32<<20)
 	cfg.Unrecorded = cmp.Or(cfg.Unrecorded, 4096)
 	s := &Scheduler{cfg: cfg, box: newMailbox(), done: make(chan struct{}), lines: map[string]*line{}}
+	s.running.seqs = map[uint64]struct{}{}
 	s.sending, s.cut = context.WithCancelCause(context.Background())
 	return s
 }
@@ -81,15 +82,15 @@ func (s *Scheduler) Run() {
 	defer func() { s.crew.dismiss(0) }()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	var messages []func()
+	var messages []message
 	for !s.finished() {
 		select {
 		case <-s.box.signal:
 		case <-timer.C:
 		}
 		messages = s.box.take(messages[:0])
-		for i, message := range messages {
-			message()
+		for i, m := range messages {
+			m.handle()
 			messages[i] = nil
 		}
 		now := s.clock.now()
@@ -160,7 +161,7 @@ func (s *Scheduler) enqueue(l *line) {
 	s.setWake(l, time.Time{})
 	if !l.queued {
 		l.queued = true
-		s.ready = append(s.ready, l)
+		s.ready.push(l)
 	}
 }
 
@@ -196,8 +197,28 @@ func (s *Scheduler) InFlight() (pending, failed int64) {
 }
 
 // Running tells whether an attempt of the event with this sequence number is in flight.
-func (s *Scheduler) Running(seq uint64) bool {
-	_, ok := s.started.Load(seq)
+func (s *Scheduler) Running(seq uint64) bool { return s.running.has(seq) }
+
+// running holds the sequence numbers in flight.
+type running struct {
+	mu   sync.Mutex // guards seqs
+	seqs map[uint64]struct{}
+}
+
+func (r *running) set(seq uint64, on bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if on {
+		r.seqs[seq] = struct{}{}
+	} else {
+		delete(r.seqs, seq)
+	}
+}
+
+func (r *running) has(seq uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok := r.seqs[seq]
 	return ok
 }
 

@@ -24,7 +24,7 @@ const slowAttempt = 5 * time.Second
 // share counts the slots that are held, by the standing that the endpoint had when it took one.
 type share struct {
 	held    [standings]int
-	crowded [standings][]*line // who waits for one, in order
+	crowded [standings]queue[*line] // who waits for one, in order
 }
 
 // closedTo is how many of all slots a standing never takes: the first few of them are nobody's but the quick ones'.
@@ -51,8 +51,7 @@ func (sh *share) room(st standing, all int) int {
 func (sh *share) wait(l *line) {
 	if !l.crowded {
 		l.crowded = true
-		st := l.standing()
-		sh.crowded[st] = append(sh.crowded[st], l)
+		sh.crowded[l.standing()].push(l)
 	}
 }
 
@@ -73,16 +72,12 @@ func (l *line) standing() standing {
 // since there may be thousands, and a slot is given back thousands of times a second.
 func (s *Scheduler) uncrowd() {
 	for st := range standing(standings) {
-		n := min(s.share.room(st, s.cfg.Concurrency), s.free(), len(s.share.crowded[st]))
+		waiting := &s.share.crowded[st]
+		n := min(s.share.room(st, s.cfg.Concurrency), s.free(), waiting.len())
 		for range max(n, 0) {
-			l := s.share.crowded[st][0]
-			s.share.crowded[st][0] = nil
-			s.share.crowded[st] = s.share.crowded[st][1:]
+			l := waiting.pop()
 			l.crowded = false
 			s.enqueue(l)
-		}
-		if len(s.share.crowded[st]) == 0 {
-			s.share.crowded[st] = nil
 		}
 	}
 }
