@@ -30,12 +30,12 @@ func (s *Spool) doContext(ctx context.Context, fn func(*txn) error) error {
 		return err
 	}
 	op := &funcOp{fn: fn}
-	done, err := s.queue.add(op)
+	b, err := s.queue.add(op)
 	if err != nil {
 		return err
 	}
 	select {
-	case <-done:
+	case <-b.done:
 		return op.err
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())
@@ -108,7 +108,7 @@ func (t *txn) retry(ev *Event, before progress) error {
 		t.del(layout.Dead, key)
 	} else {
 		t.tellIfLost(ev, &before)
-		t.del(layout.Due, layout.DueKey(row.id, before.NextAttempt, ev.Seq))
+		t.delDue(row, before.NextAttempt, ev.Seq)
 		t.delDeadline(ev, before.Since)
 	}
 	t.putDeadline(ev, now)
@@ -116,7 +116,7 @@ func (t *txn) retry(ev *Event, before progress) error {
 	row.count(stateOf(&after), 1, size)
 	t.underNewest(ev.Seq, &after)
 	t.put(layout.Progress, key, encodeProgress(&after))
-	t.put(layout.Due, layout.DueKey(row.id, now, ev.Seq), nothing)
+	t.putDue(row, now, ev.Seq)
 	t.outbox(ev, &after, OutboxRow{State: stateOf(&after), NextAttempt: now})
 	if !after.tried() {
 		t.pend(ev.Seq)
@@ -180,7 +180,7 @@ func (t *txn) drop(id string, seq uint64) error {
 		t.del(layout.Dead, key)
 	} else {
 		t.tellIfLost(ev, &p)
-		t.del(layout.Due, layout.DueKey(row.id, p.NextAttempt, seq))
+		t.delDue(row, p.NextAttempt, seq)
 		t.delDeadline(ev, p.Since)
 	}
 	row.count(state, -1, eventBytes(rec))
@@ -233,9 +233,9 @@ func (t *txn) tellIfLost(ev *Event, p *progress) {
 func (lt *leaseTable) reserve(seq uint64) bool {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
-	if lt.held[seq] != nil {
+	if _, out := lt.held[seq]; out {
 		return false
 	}
-	lt.held[seq] = &heldLease{finished: true}
+	lt.held[seq] = heldLease{finished: true}
 	return true
 }

@@ -58,29 +58,27 @@ func (s *Spool) Append(ctx context.Context, ev *Event) (AppendResult, error) {
 	if s.cfg.outboxTakes(ev.Body) {
 		op.outboxBody = ev.Body
 	}
-	done, err := s.queue.add(op)
+	b, err := s.queue.add(op)
 	if err != nil {
 		return AppendResult{}, err
 	}
-	timeout := time.NewTimer(appendTimeout)
-	defer timeout.Stop()
 	select {
-	case <-done:
+	case <-b.done:
 		return op.result, op.err
 	case <-ctx.Done():
-		return op.giveUp(done, ctx.Err())
-	case <-timeout.C:
-		return op.giveUp(done, fmt.Errorf("no commit within %v", appendTimeout))
+		return op.giveUp(b, ctx.Err())
+	case <-b.late:
+		return op.giveUp(b, fmt.Errorf("no commit within %v", appendTimeout))
 	}
 }
 
 // giveUp ends the wait for an operation: what has begun may still be stored.
-func (op *appendOp) giveUp(done <-chan struct{}, cause error) (AppendResult, error) {
+func (op *appendOp) giveUp(b *batch, cause error) (AppendResult, error) {
 	if op.stage.CompareAndSwap(stageQueued, stageWithdrawn) {
 		return AppendResult{}, fmt.Errorf("%w: %w", ErrUnwritable, cause)
 	}
 	select {
-	case <-done:
+	case <-b.done:
 		return op.result, op.err
 	default:
 		return AppendResult{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, cause)
@@ -156,8 +154,9 @@ func (op *appendOp) store(t *txn) {
 	row.count(StatePending, 1, eventBytes(op.rec))
 	p := initialProgress(ev)
 	t.put(layout.Events, key, op.rec)
-	t.put(layout.Due, layout.DueKey(row.id, p.NextAttempt, ev.Seq), nothing)
-	t.put(layout.IDs, layout.PackID(ev.ID), key)
+	t.putDue(row, p.NextAttempt, ev.Seq)
+	t.scratch = layout.AppendID(t.scratch[:0], ev.ID)
+	t.put(layout.IDs, t.scratch, key)
 	t.putDeadline(ev, p.Since)
 	t.remember(op)
 	t.outbox(ev, &p, OutboxRow{State: StatePending, NextAttempt: p.NextAttempt, Body: op.outboxBody})

@@ -67,7 +67,7 @@ func (op *asideOp) apply(t *txn) error {
 	}
 	name, row := t.dueOwner(op.pick)
 	if row != nil {
-		t.del(layout.Due, layout.DueKey(row.id, op.pick.due, op.pick.seq))
+		t.delDue(row, op.pick.due, op.pick.seq)
 	}
 	if rec == nil {
 		return nil

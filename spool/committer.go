@@ -3,6 +3,7 @@ package spool
 import (
 	"fmt"
 	"log/slog"
+	"runtime"
 	"time"
 )
 
@@ -50,6 +51,9 @@ func (s *Spool) step() bool {
 		s.refuseQueued()
 		return false
 	}
+	// Those whom the last commit woke come first: they answer their clients, and what these send next joins this batch.
+	// Where nobody can run, this is no wait.
+	runtime.Gosched()
 	b := s.queue.take()
 	if b == nil {
 		return false
@@ -94,7 +98,7 @@ func (st *store) probe() error {
 func (s *Spool) refuseQueued() {
 	for b := s.queue.take(); b != nil; b = s.queue.take() {
 		s.refuse(b.ops, ErrUnwritable)
-		close(b.done)
+		b.settled()
 	}
 }
 
@@ -111,7 +115,7 @@ func (s *Spool) refuse(ops []operation, err error) {
 
 // commitBatch commits a batch, without what does not last if need be.
 func (s *Spool) commitBatch(b *batch) {
-	defer close(b.done)
+	defer b.settled()
 	for ops := b.ops; len(ops) > 0; ops = s.wantRoom() {
 		s.commitOrRefuse(ops)
 	}

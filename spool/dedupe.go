@@ -57,8 +57,10 @@ func keyHashes(ev *Event) (list [][]byte) {
 
 // findDuplicate returns the answer for an event that is in the spool already, or the error for one that only looks so.
 func (t *txn) findDuplicate(op *appendOp) (*AppendResult, error) {
-	if first, err := t.traceOfID(op); first != nil || err != nil {
-		return first, err
+	if op.ev.ExplicitID || !layout.IsUUID(op.ev.ID) { // a UUID that was made for this event is new
+		if first, err := t.traceOfID(op); first != nil || err != nil {
+			return first, err
+		}
 	}
 	for _, sum := range keyHashes(op.ev) {
 		for _, hash := range t.blind.forms(sum) {

@@ -76,7 +76,7 @@ func (t *txn) expire(seq uint64, at time.Time) error {
 	after := before
 	after.version++
 	after.DeadReason, after.DeadAt, after.NextAttempt = ReasonExpired, t.now.Truncate(time.Microsecond), time.Time{}
-	m := move{t: t, ev: ev, size: size, key: key, rec: rec, before: &before, after: &after, due: before.NextAttempt}
+	m := move{t: t, ev: ev, size: size, key: key, rec: rec, before: &before, after: &after, stored: true, due: before.NextAttempt}
 	m.dead()
 	m.outbox(nil)
 	t.expired = append(t.expired, &Lease{Event: ev, Progress: after.Progress})

@@ -195,10 +195,10 @@ func (r *rig) holdCommitter() (hold chan struct{}) {
 func (r *rig) appendLater(ev *Event) <-chan error {
 	answer := make(chan error, 1)
 	op := &appendOp{ev: ev, rec: encodeEvent(ev, nil)}
-	done, err := r.queue.add(op)
+	b, err := r.queue.add(op)
 	r.must(err)
 	go func() {
-		<-done
+		<-b.done
 		answer <- op.err
 	}()
 	return answer

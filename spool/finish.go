@@ -58,6 +58,7 @@ func (op *finishOp) apply(t *txn) error {
 		return nil // recorded already: a commit that was reported as failed was on disk after all
 	}
 	before, err := t.storedProgress(ev.Seq)
+	stored := before != nil || err != nil
 	switch {
 	case err != nil || before == nil:
 		before = &progress{Progress: op.lease.Progress, version: op.lease.version}
@@ -75,7 +76,7 @@ func (op *finishOp) apply(t *txn) error {
 	t.results++
 	m := move{
 		t: t, ev: ev, size: int64(len(ev.Body)), key: key, rec: rec,
-		before: before, after: after, due: op.lease.Progress.NextAttempt,
+		before: before, after: after, stored: stored, due: op.lease.Progress.NextAttempt,
 	}
 	switch op.result.Verdict {
 	case VerdictDelivered:
@@ -133,6 +134,7 @@ type move struct {
 	size          int64 // of its body
 	key, rec      []byte
 	before, after *progress
+	stored        bool // there is a record of before
 	due           time.Time
 	state         State // after the move
 }
@@ -148,8 +150,10 @@ func stateOf(p *progress) State {
 func (m *move) leave() *endpointRow {
 	row := m.t.endpoint(m.ev.Endpoint)
 	row.count(stateOf(m.before), -1, eventBytes(m.rec))
-	m.t.del(layout.Progress, m.key)
-	m.t.del(layout.Due, layout.DueKey(row.id, m.due, m.ev.Seq))
+	if m.stored {
+		m.t.del(layout.Progress, m.key)
+	}
+	m.t.delDue(row, m.due, m.ev.Seq)
 	m.t.delDeadline(m.ev, m.before.Since)
 	return row
 }
@@ -194,8 +198,8 @@ func (m *move) again() {
 	size := eventBytes(m.rec)
 	row.count(stateOf(m.before), -1, size)
 	row.count(stateOf(m.after), 1, size)
-	m.t.del(layout.Due, layout.DueKey(row.id, m.due, m.ev.Seq))
-	m.t.put(layout.Due, layout.DueKey(row.id, m.after.NextAttempt, m.ev.Seq), nothing)
+	m.t.delDue(row, m.due, m.ev.Seq)
+	m.t.putDue(row, m.after.NextAttempt, m.ev.Seq)
 	m.t.put(layout.Progress, m.key, encodeProgress(m.after))
 	m.state = stateOf(m.after)
 }

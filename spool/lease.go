@@ -14,7 +14,7 @@ import (
 // leaseTable is the set of events that are out. It lives in memory alone: a crash gives every event back.
 type leaseTable struct {
 	mu   sync.Mutex // guards held
-	held map[uint64]*heldLease
+	held map[uint64]heldLease
 }
 
 type heldLease struct {
@@ -25,14 +25,15 @@ type heldLease struct {
 func (lt *leaseTable) has(seq uint64) bool {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
-	return lt.held[seq] != nil
+	_, out := lt.held[seq]
+	return out
 }
 
 func (lt *leaseTable) add(leases []*Lease) {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
 	for _, l := range leases {
-		lt.held[l.Event.Seq] = &heldLease{lease: l}
+		lt.held[l.Event.Seq] = heldLease{lease: l}
 	}
 }
 
@@ -49,10 +50,11 @@ func (lt *leaseTable) end(l *Lease) bool {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
 	h := lt.held[l.Event.Seq]
-	if h == nil || h.lease != l || h.finished {
+	if h.lease != l || h.finished {
 		return false
 	}
 	h.finished = true
+	lt.held[l.Event.Seq] = h
 	return true
 }
 
@@ -60,7 +62,7 @@ func (lt *leaseTable) end(l *Lease) bool {
 func (lt *leaseTable) giveBack(l *Lease) {
 	lt.mu.Lock()
 	defer lt.mu.Unlock()
-	if h := lt.held[l.Event.Seq]; h != nil && h.lease == l && !h.finished {
+	if h := lt.held[l.Event.Seq]; h.lease == l && !h.finished {
 		delete(lt.held, l.Event.Seq)
 	}
 }
@@ -151,7 +153,7 @@ func (s *Spool) pickDue(id uint32, limit leaseLimit) (tx *bolt.Tx, end func(), c
 		return nil, nil, choice{}, err
 	}
 	for _, p := range chosen.picks {
-		s.leases.held[p.seq] = &heldLease{lease: p.lease}
+		s.leases.held[p.seq] = heldLease{lease: p.lease}
 	}
 	return tx, end, chosen, nil
 }
@@ -164,7 +166,7 @@ func (s *Spool) scanDue(tx *bolt.Tx, id uint32, limit leaseLimit) (picks []pick,
 	var bytesTaken int64
 	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
 		_, due, seq, ok := layout.ParseDueKey(k)
-		if !ok || s.leases.held[seq] != nil {
+		if _, out := s.leases.held[seq]; !ok || out {
 			continue
 		}
 		size := int64(len(events.Get(layout.SeqKey(seq))))

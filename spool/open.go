@@ -80,7 +80,7 @@ func openLocked(cfg Config, dir *directory, ring *keyring.Ring) (*Spool, error) 
 	}
 	s := &Spool{
 		cfg: cfg, dir: dir, store: st, queue: newQueue(),
-		leases:  leaseTable{held: make(map[uint64]*heldLease)},
+		leases:  leaseTable{held: make(map[uint64]heldLease)},
 		rows:    make(map[string]*endpointRow),
 		names:   make(map[uint32]string),
 		closing: make(chan struct{}), stopped: make(chan struct{}), giveUp: make(chan struct{}),

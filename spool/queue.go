@@ -27,11 +27,36 @@ const (
 	maxQueueBytes = 64 * mib
 )
 
-// batch gathers while the one before it is committed. Everybody in it waits for one channel.
+// batch gathers while the one before it is committed. Everybody in it waits for the same two channels.
 type batch struct {
 	ops   []operation
 	bytes int
-	done  chan struct{}
+	done  chan struct{} // closed when all are settled
+	late  chan struct{} // closed when that took longer than an acceptance may wait
+
+	begun time.Time
+	limit *time.Timer // closes late
+}
+
+// gatherTime is how long a batch takes more in, while the disk hangs: who comes later waits in one with a limit of its own.
+const gatherTime = 100 * time.Millisecond
+
+// newBatch begins a batch. One timer serves all that join it, so that none of them waits less than appendTimeout.
+func newBatch(now time.Time) *batch {
+	b := &batch{done: make(chan struct{}), late: make(chan struct{}), begun: now}
+	b.limit = time.AfterFunc(appendTimeout+gatherTime, func() { close(b.late) })
+	return b
+}
+
+// takes tells whether there is room for one more.
+func (b *batch) takes(size int, now time.Time) bool {
+	return len(b.ops) < maxBatchOps && b.bytes+size <= maxBatchBytes && now.Sub(b.begun) < gatherTime
+}
+
+// settled tells everybody in it that the outcome is there.
+func (b *batch) settled() {
+	b.limit.Stop()
+	close(b.done)
 }
 
 // queue holds what waits for the committer.
@@ -46,9 +71,10 @@ type queue struct {
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
-// add queues an operation and returns the channel that closes after its settle. It never blocks. A lasting operation is
-// refused only by a closed queue.
-func (q *queue) add(op operation) (<-chan struct{}, error) {
+// add queues an operation and returns the batch whose done closes after its settle. It never blocks. A lasting operation
+// is refused only by a closed queue.
+func (q *queue) add(op operation) (*batch, error) {
+	now := time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -59,15 +85,15 @@ func (q *queue) add(op operation) (<-chan struct{}, error) {
 	}
 	size := op.size()
 	b := q.last()
-	if b == nil || len(b.ops) >= maxBatchOps || b.bytes+size > maxBatchBytes {
-		b = &batch{done: make(chan struct{})}
+	if b == nil || !b.takes(size, now) {
+		b = newBatch(now)
 		q.batches = append(q.batches, b)
 	}
 	b.ops = append(b.ops, op)
 	b.bytes += size
 	q.bytes += size
 	q.ring()
-	return b.done, nil
+	return b, nil
 }
 
 // ring keeps wake filled while something waits.

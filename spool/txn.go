@@ -44,6 +44,7 @@ type txn struct {
 	deferred   []operation   // accepts that are to be tried again
 	wanted     int64         // bytes of history that they asked for
 	gaveWay    int64         // bytes of history dropped for them
+	scratch    []byte        // for one key at a time: bbolt keeps none that it is given
 }
 
 // nothing is the value of a row whose key says it all. It is not nil: a nil value reads as a missing row.
@@ -97,6 +98,17 @@ func (t *txn) del(id layout.Bucket, key []byte) {
 	if err := t.bucket(id).Delete(key); err != nil && t.err == nil {
 		t.err = fmt.Errorf("delete from %s: %w", id, err)
 	}
+}
+
+// putDue and delDue keep the index of what waits.
+func (t *txn) putDue(row *endpointRow, due time.Time, seq uint64) {
+	t.scratch = layout.AppendDueKey(t.scratch[:0], row.id, due, seq)
+	t.put(layout.Due, t.scratch, nothing)
+}
+
+func (t *txn) delDue(row *endpointRow, due time.Time, seq uint64) {
+	t.scratch = layout.AppendDueKey(t.scratch[:0], row.id, due, seq)
+	t.del(layout.Due, t.scratch)
 }
 
 // endpoint returns the row of an endpoint for changing; it is made where there is none.

@@ -25,10 +25,14 @@ const DueKeyLen = 4 + 8 + 8
 
 // DueKey sorts by endpoint, then by due time, then by acceptance.
 func DueKey(endpoint uint32, due time.Time, seq uint64) []byte {
-	key := make([]byte, 0, DueKeyLen)
-	key = DuePrefix(key, endpoint)
-	key = binary.BigEndian.AppendUint64(key, Micros(due))
-	return binary.BigEndian.AppendUint64(key, seq)
+	return AppendDueKey(make([]byte, 0, DueKeyLen), endpoint, due, seq)
+}
+
+// AppendDueKey is DueKey in a buffer of the caller's.
+func AppendDueKey(dst []byte, endpoint uint32, due time.Time, seq uint64) []byte {
+	dst = DuePrefix(dst, endpoint)
+	dst = binary.BigEndian.AppendUint64(dst, Micros(due))
+	return binary.BigEndian.AppendUint64(dst, seq)
 }
 
 // DuePrefix appends what all the keys of one endpoint begin with.
@@ -86,20 +90,29 @@ const (
 
 // PackID shortens an event ID of the form evt_UUID to 16 bytes and prefixes every other one with a tag. Distinct IDs
 // have distinct packed forms, and generated ones sort by time.
-func PackID(id string) []byte {
+func PackID(id string) []byte { return AppendID(nil, id) }
+
+// AppendID is PackID in a buffer of the caller's.
+func AppendID(dst []byte, id string) []byte {
 	if raw, ok := packUUID(id); ok {
-		return raw
+		return append(dst, raw[:]...)
 	}
-	return append([]byte{textTag}, id...)
+	return append(append(dst, textTag), id...)
 }
 
-func packUUID(id string) ([]byte, bool) {
+// IsUUID tells whether an event ID has the form of those that are generated.
+func IsUUID(id string) bool {
+	_, ok := packUUID(id)
+	return ok
+}
+
+func packUUID(id string) (raw [16]byte, ok bool) {
 	if len(id) != uuidLen || !strings.HasPrefix(id, uuidPrefix) {
-		return nil, false
+		return raw, false
 	}
 	u := id[len(uuidPrefix):]
 	if u[8] != '-' || u[13] != '-' || u[18] != '-' || u[23] != '-' {
-		return nil, false
+		return raw, false
 	}
 	var digits [32]byte
 	n := copy(digits[:], u[:8])
@@ -107,9 +120,8 @@ func packUUID(id string) ([]byte, bool) {
 	n += copy(digits[n:], u[14:18])
 	n += copy(digits[n:], u[19:23])
 	copy(digits[n:], u[24:])
-	raw := make([]byte, 16)
-	if _, err := hex.Decode(raw, digits[:]); err != nil || raw[0] == textTag {
-		return nil, false
+	if _, err := hex.Decode(raw[:], digits[:]); err != nil || raw[0] == textTag {
+		return raw, false
 	}
 	// Upper-case digits would not come back as they were: such an ID is text.
 	return raw, strings.ToLower(u) == u
