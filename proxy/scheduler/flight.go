@@ -53,7 +53,7 @@ func (f *flight) landed() {
 	s := f.s
 	s.share.held[f.standing]--
 	s.count(f, -1)
-	s.crew.rest(f.worker, s.inFlight)
+	s.crew.rest(f.worker)
 	s.ended(f)
 }
 

@@ -96,6 +96,7 @@ func (s *Scheduler) Run() {
 		now := s.clock.now()
 		s.wakeDue(now)
 		pause := s.pump(now)
+		s.crew.review(now)
 		timer.Reset(s.untilNext(s.clock.now(), pause))
 	}
 }
