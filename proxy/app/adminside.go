@@ -28,10 +28,12 @@ func (a *app) buildIngest() {
 		ingest.Config{MaxEventBytes: a.cfg.Spool.MaxEventBytes, Version: a.options.Version, Listen: []string{a.listenAddr(0)}, OwnAddrs: own},
 		ingest.Parts{
 			Guard: a.guard(a.cfg.Listen, 0, "Postern-Token"), Book: a.book, Spool: a.spool, Waiters: a.waiters, Observer: a.metrics,
+			Watch: server.Watch,
 		})
 	a.servers = append(a.servers, server.New(server.Config{
 		Name: "ingest", Handler: a.ingest, Logger: a.log, Limits: server.Ingest, MaxConnections: a.cfg.Listen.MaxConnections,
-		Refused: func() { a.metrics.Rejected(tooManyConnections) },
+		WatchOnDemand: true, // ingest watches for Prefer: wait alone
+		Refused:       func() { a.metrics.Rejected(tooManyConnections) },
 	}))
 }
 

@@ -54,11 +54,13 @@ func appendEscaped(dst []byte, s string) []byte {
 	return append(dst, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
 
-// await waits for the first attempt's end; ok tells that the answer is one to pass on. ctx ends when the client leaves.
+// await waits for the first attempt's end; ok tells that the answer is one to pass on. It ends when the client leaves.
 // It does not end with the server's deadline for reading: net/http lifts that once it has the whole request.
 func (h *Handler) await(ctx context.Context, first <-chan Answer, wait time.Duration) (Answer, bool) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
+	ctx, stop := h.watch(ctx)
+	defer stop()
 	select {
 	case answer, ok := <-first:
 		return answer, ok && answer.Delivered && !answer.TooBig && answer.Status >= 200 && answer.Status <= 599

@@ -242,17 +242,26 @@ func (l oneConn) Accept() (net.Conn, error) {
 func (l oneConn) Close() error   { close(l.closed); return nil }
 func (l oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A body that comes slowly and a long wait together take longer than the server's deadline for reading. That must not
-// look like a client that leaves.
-func TestWaitOutlivesTheReadDeadline(t *testing.T) {
+// piped serves one connection in a bubble.
+func piped(t *testing.T, do func(d *door, client net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDoor(t, "127.0.0.1:18089", nil)
-		d.waiters.arrived = make(chan string, 1)
-		srv := server.New(server.Config{Name: "ingest", Handler: d.handler, Logger: slog.New(slog.DiscardHandler), Limits: server.Ingest})
+		d.waiters.arrived, d.waiters.gone = make(chan string, 1), make(chan string, 1)
+		srv := server.New(server.Config{Name: "ingest", Handler: d.handler, Logger: slog.New(slog.DiscardHandler), Limits: server.Ingest, WatchOnDemand: true})
 		client, ours := net.Pipe()
 		listener := oneConn{make(chan net.Conn, 1), make(chan struct{})}
 		listener.conn <- ours
 		go func() { _ = srv.Serve(listener) }()
+		do(d, client)
+		_ = client.Close()
+		_ = srv.Close()
+	})
+}
+
+// A body that comes slowly and a long wait together take longer than the server's deadline for reading. That must not
+// look like a client that leaves.
+func TestWaitOutlivesTheReadDeadline(t *testing.T) {
+	piped(t, func(d *door, client net.Conn) {
 		go func() {
 			id := <-d.waiters.arrived
 			time.Sleep(50 * time.Second)
@@ -264,9 +273,48 @@ func TestWaitOutlivesTheReadDeadline(t *testing.T) {
 		if got := readReply(t, client, "POST"); got.status != 204 {
 			t.Errorf("%d %s", got.status, got.body)
 		}
-		_ = client.Close()
-		_ = srv.Close()
 	})
+}
+
+func TestLeavingIsNoticedAtOnce(t *testing.T) {
+	piped(t, func(d *door, client net.Conn) {
+		mustWrite(t, client, wire("localhost", "POST /https://x.example/ HTTP/1.1\nHost: HOST\nPrefer: wait=60\nContent-Length: 2\n\nab"))
+		<-d.waiters.arrived
+		start := time.Now()
+		time.Sleep(50 * time.Second) // the deadline for the header has gone off meanwhile
+		_ = client.Close()
+		<-d.waiters.gone
+		if took := time.Since(start); took != 50*time.Second {
+			t.Errorf("noticed after %v", took)
+		}
+	})
+}
+
+// Nobody waits for a client that has left, however early it did: its event is kept, and the rest is let go.
+func TestTheClientLeavesWhileItWaits(t *testing.T) {
+	for name, early := range map[string]bool{"before the event is kept": true, "later": false} {
+		t.Run(name, func(t *testing.T) {
+			d := open(t)
+			d.waiters.arrived, d.waiters.gone = make(chan string, 1), make(chan string, 1)
+			conn := d.dial()
+			d.spool.result = func(e *spool.Event) spool.AppendResult {
+				if early {
+					_ = conn.Close()
+				}
+				return spool.AppendResult{ID: e.ID, Endpoint: e.Endpoint, State: spool.StatePending}
+			}
+			mustWrite(t, conn, wire(d.addr, "POST /https://x.example/ HTTP/1.1\nHost: HOST\nPrefer: wait=60\nContent-Length: 2\n\nab"))
+			start := time.Now()
+			if !early {
+				<-d.waiters.arrived
+				_ = conn.Close()
+			}
+			<-d.waiters.gone
+			if took := time.Since(start); took > 30*time.Second {
+				t.Errorf("noticed after %v", took)
+			}
+		})
+	}
 }
 
 func TestWithoutWaiters(t *testing.T) {

@@ -43,6 +43,7 @@ type Handler struct {
 	spool         Spool
 	waiters       Waiters
 	observer      Observer
+	watch         func(context.Context) (context.Context, context.CancelFunc)
 	maxEventBytes int64
 	userAgent     string
 	listen        addrs
@@ -61,6 +62,7 @@ func New(cfg Config, parts Parts) *Handler {
 		spool:         parts.Spool,
 		waiters:       parts.Waiters,
 		observer:      parts.Observer,
+		watch:         parts.Watch,
 		maxEventBytes: cfg.MaxEventBytes,
 		userAgent:     "Postern/" + cfg.Version,
 		listen:        newAddrs(cfg.Listen),
@@ -72,6 +74,9 @@ func New(cfg Config, parts Parts) *Handler {
 	}
 	if h.observer == nil {
 		h.observer = noObserver{}
+	}
+	if h.watch == nil {
+		h.watch = context.WithCancel
 	}
 	if h.maxEventBytes <= 0 {
 		h.maxEventBytes = DefaultMaxEventBytes

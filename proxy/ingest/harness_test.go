@@ -95,6 +95,7 @@ type waiters struct {
 	asked   map[string]chan ingest.Answer
 	ended   int
 	arrived chan string // each registered ID, where not nil
+	gone    chan string // each ID that is waited for no more, where not nil
 }
 
 func (w *waiters) Wait(id string) (<-chan ingest.Answer, func()) {
@@ -113,6 +114,9 @@ func (w *waiters) Wait(id string) (<-chan ingest.Answer, func()) {
 		defer w.mu.Unlock()
 		delete(w.asked, id)
 		w.ended++
+		if w.gone != nil {
+			w.gone <- id
+		}
 	}
 }
 
@@ -168,7 +172,7 @@ func newDoor(t *testing.T, addr string, guardConfig *guard.Config) *door {
 			"a b":       {Name: "a b", URL: partner},
 			"loop":      {Name: "loop", URL: loop},
 		},
-		Spool: d.spool, Waiters: d.waiters, Observer: d.counts,
+		Spool: d.spool, Waiters: d.waiters, Observer: d.counts, Watch: server.Watch,
 	}
 	if guardConfig != nil {
 		parts.Guard = guard.New(*guardConfig)
@@ -186,7 +190,7 @@ func openWith(t *testing.T, guardConfig *guard.Config) *door {
 		t.Fatal(err)
 	}
 	d := newDoor(t, listener.Addr().String(), guardConfig)
-	srv := server.New(server.Config{Name: "ingest", Handler: d.handler, Logger: slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Limits: server.Ingest})
+	srv := server.New(server.Config{Name: "ingest", Handler: d.handler, Logger: slog.New(slog.NewTextHandler(d.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Limits: server.Ingest, WatchOnDemand: true})
 	ended := make(chan error)
 	go func() { ended <- srv.Serve(listener) }()
 	t.Cleanup(func() {

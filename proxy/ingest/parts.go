@@ -19,6 +19,9 @@ type Parts struct {
 	Waiters Waiters
 	// Observer may be nil.
 	Observer Observer
+	// Watch gives a context that ends when a request's client leaves, and a function that ends the watch; ctx is the
+	// request's, whose body has been read. Nil means that the request's context ends by itself, as net/http's does.
+	Watch func(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // Book knows the endpoints of the configuration in force and what may be reached without being named there.

@@ -25,7 +25,7 @@ func TestPanic(t *testing.T) {
 	}
 	d := newDoor(t, listener.Addr().String(), nil)
 	d.handler = ingest.New(ingest.Config{}, ingest.Parts{Book: panicBook{fakeBook{}}, Spool: d.spool})
-	srv := server.New(server.Config{Name: "ingest", Handler: d.handler, Logger: slog.New(slog.NewTextHandler(d.log, nil)), Limits: server.Ingest})
+	srv := server.New(server.Config{Name: "ingest", Handler: d.handler, Logger: slog.New(slog.NewTextHandler(d.log, nil)), Limits: server.Ingest, WatchOnDemand: true})
 	ended := make(chan error)
 	go func() { ended <- srv.Serve(listener) }()
 	conn := d.dial()

@@ -43,7 +43,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		taken, gone := l.admit(&conn{Conn: c, listener: l, since: time.Now()})
+		taken, gone := l.admit(newConn(c, l))
 		if gone != nil {
 			gone.Conn.Close() // not by its own Close: it is counted no more
 		}
@@ -118,6 +118,19 @@ type conn struct {
 	beyond   bool
 	serving  atomic.Bool  // of one beyond: it has asked for something
 	idle     atomic.Int64 // since when no request is under way, in Unix nanoseconds; 0: one is
+
+	reading, writing deadline
+
+	lookOut  atomic.Bool // the next read of one byte is net/http's, to learn whether the client leaves
+	early    [1]byte     // what came while Watch watched, if hasEarly; both are for the one who reads
+	hasEarly bool
+}
+
+func newConn(c net.Conn, l *listener) *conn {
+	return &conn{
+		Conn: c, listener: l, since: time.Now(),
+		reading: deadline{set: c.SetReadDeadline}, writing: deadline{set: c.SetWriteDeadline},
+	}
 }
 
 // Close ends the connection and its count.
@@ -135,14 +148,6 @@ func (c *conn) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return nil
-}
-
-// SetReadDeadline grants a connection beyond the bound less time than others.
-func (c *conn) SetReadDeadline(t time.Time) error {
-	if last := c.since.Add(beyondTime); c.beyond && (t.IsZero() || t.After(last)) {
-		t = last
-	}
-	return c.Conn.SetReadDeadline(t)
 }
 
 // changed is told by net/http what a connection does.

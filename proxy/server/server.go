@@ -59,6 +59,9 @@ type Config struct {
 	Limits  Limits
 	// MaxConnections bounds the connections that are open at once; zero means no bound.
 	MaxConnections int
+	// WatchOnDemand says that the handler seldom wants to know that its client leaves: a request's context does not tell
+	// it then, and Watch must be asked. It costs less for each request. All of Limits must be set.
+	WatchOnDemand bool
 	// Always are the paths that are answered beyond that bound too.
 	Always []string
 	// Refused is called for each request that is refused for it; nil: nobody counts.

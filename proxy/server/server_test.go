@@ -105,14 +105,19 @@ func inBubble(t *testing.T, change func(*Config), do func(*rig)) {
 
 // dial opens a connection and says something, if anything; what comes back, and that it ends, can be read from it.
 func (r *rig) dial(text string) *client {
-	here, there := net.Pipe()
-	r.pipes.conns <- there
-	c := &client{Conn: here, in: bufio.NewReader(here)}
-	r.clients = append(r.clients, c)
+	c := r.talkTo(net.Pipe())
 	if text != "" {
 		c.say(r.t, text)
 	}
 	synctest.Wait()
+	return c
+}
+
+// talkTo hands the server one end of a pipe, and gives a client at the other.
+func (r *rig) talkTo(here, there net.Conn) *client {
+	r.pipes.conns <- there
+	c := &client{Conn: here, in: bufio.NewReader(here)}
+	r.clients = append(r.clients, c)
 	return c
 }
 
@@ -181,7 +186,7 @@ func TestSlowClients(t *testing.T) {
 			"a body that never begins": {post + "Content-Length: 1\r\n\r\n", "", limits.Read},
 		} {
 			t.Run(listener+"/"+name, func(t *testing.T) {
-				inBubble(t, func(cfg *Config) { cfg.Limits = limits }, func(r *rig) {
+				inBubble(t, func(cfg *Config) { cfg.Limits, cfg.WatchOnDemand = limits, listener == "ingest" }, func(r *rig) {
 					if got := r.lives(c.begin, c.more); got < c.ends || got > c.ends+2*time.Second {
 						t.Errorf("the connection ended after %v, want %v", got, c.ends)
 					}
@@ -208,7 +213,7 @@ func TestAnHonestClientMayBeSlow(t *testing.T) {
 func TestLargeHeaders(t *testing.T) {
 	for listener, limits := range map[string]Limits{"ingest": Ingest, "admin": Admin} {
 		for _, header := range []string{"X: " + strings.Repeat("x", limits.HeaderBytes+8<<10), strings.Repeat("X: x\r\n", limits.HeaderBytes/4)} {
-			inBubble(t, func(cfg *Config) { cfg.Limits = limits }, func(r *rig) {
+			inBubble(t, func(cfg *Config) { cfg.Limits, cfg.WatchOnDemand = limits, listener == "ingest" }, func(r *rig) {
 				c := r.dial("")
 				go io.WriteString(c, "GET / HTTP/1.1\r\nHost: localhost\r\n"+header) // never ends
 				if status, _, _ := c.hears(); status != http.StatusRequestHeaderFieldsTooLarge {
