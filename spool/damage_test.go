@@ -74,7 +74,7 @@ func TestDamagedFiles(t *testing.T) {
 				copy(page(f, i), bytes.Repeat([]byte{0xff}, pageSize))
 			}
 			return f
-		}, 50, 4},
+		}, 50, 100},
 		{"no meta page, and every tenth page overwritten", func(f []byte) []byte {
 			clear(f[:2*pageSize])
 			for i := 2; i < len(f)/pageSize; i += 10 {
