@@ -7,15 +7,18 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"postern/spool"
 )
 
-// writeAccepted answers 202, or 200 for a duplicate, with the event that is in the spool.
+// writeAccepted answers 202, or 200 for a duplicate, with the event that is in the spool. It must be the last that is
+// written: net/http adds the Content-Length of a body that is small and complete when the handler returns.
 func writeAccepted(w http.ResponseWriter, status int, res spool.AppendResult) {
-	body := make([]byte, 0, 128)
-	body = append(body, `{"id":`...)
+	buf := bodies.Get().(*[]byte)
+	defer bodies.Put(buf)
+	body := append((*buf)[:0], `{"id":`...)
 	body = appendJSON(body, res.ID)
 	body = append(body, `,"endpoint":`...)
 	body = appendJSON(body, res.Endpoint)
@@ -26,11 +29,14 @@ func writeAccepted(w http.ResponseWriter, status int, res spool.AppendResult) {
 	body = append(body, '}')
 	h := w.Header()
 	h["Content-Type"] = jsonType
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	h["Postern-Event-Id"] = []string{res.ID}
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that left has its event on disk all the same
+	*buf = body
 }
+
+// bodies are buffers of writeAccepted.
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
 var jsonType = []string{"application/json"}
 

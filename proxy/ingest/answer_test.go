@@ -26,7 +26,7 @@ func TestAccepted(t *testing.T) {
 	for range 20 {
 		got := d.send("POST /https://x.example/?q HTTP/1.1\nHost: HOST\nContent-Length: 2\n\nab")
 		match := form.FindStringSubmatch(got.body)
-		if got.status != 202 || match == nil || got.header.Get("Content-Type") != "application/json" {
+		if got.status != 202 || match == nil || got.header.Get("Content-Type") != "application/json" || got.header.Get("Content-Length") != strconv.Itoa(len(got.body)) {
 			t.Fatalf("%d %v %s", got.status, got.header, got.body)
 		}
 		if id := got.header.Get("Postern-Event-Id"); id != match[1] || id <= last {
@@ -45,7 +45,8 @@ func TestAccepted(t *testing.T) {
 func TestAnswerToHead(t *testing.T) {
 	d := open(t)
 	got := d.send("HEAD /https://x.example/ HTTP/1.1\nHost: HOST\nPostern-Event-Id: h1")
-	if got.status != 202 || got.body != "" || got.header.Get("Postern-Event-Id") != "h1" || got.header.Get("Content-Length") == "0" {
+	if got.status != 202 || got.body != "" || got.header.Get("Postern-Event-Id") != "h1" ||
+		got.header.Get("Content-Length") != strconv.Itoa(len(`{"id":"h1","endpoint":"https://x.example","state":"pending","duplicate":false}`)) {
 		t.Errorf("%d %v %q", got.status, got.header, got.body)
 	}
 	if e := d.spool.all()[0]; e.Method != "HEAD" {
@@ -325,7 +326,7 @@ func TestWithoutWaiters(t *testing.T) {
 	r.Header.Set("Prefer", "wait=30")
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
-	if w.Code != 202 || values(d.spool.all()[0], "User-Agent")[0] != "Postern" || w.Header().Get("Content-Length") != strconv.Itoa(w.Body.Len()) {
+	if w.Code != 202 || values(d.spool.all()[0], "User-Agent")[0] != "Postern" {
 		t.Errorf("%d %v %v", w.Code, w.Header(), d.spool.all()[0].Headers)
 	}
 	r = httptest.NewRequest("POST", "/https://x.example/", strings.NewReader(strings.Repeat("x", ingest.DefaultMaxEventBytes+1)))

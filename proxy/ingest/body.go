@@ -20,6 +20,16 @@ func (h *Handler) readBody(r *http.Request) ([]byte, *refusal) {
 	if r.ContentLength > h.maxEventBytes {
 		return nil, h.tooLarge()
 	}
+	body, p := h.readFramed(r)
+	if p == nil {
+		// Nothing is left of it. A body that is still open would be read again by net/http, to find that out.
+		_ = r.Body.Close()
+	}
+	return body, p
+}
+
+// readFramed reads by Content-Length where there is one, else by chunks.
+func (h *Handler) readFramed(r *http.Request) ([]byte, *refusal) {
 	if r.ContentLength < 0 {
 		return h.readChunked(r.Body)
 	}
