@@ -1,8 +1,8 @@
 package retry
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 )
 
 // Class is how an attempt failed, in the contract's words. The empty class means that it was delivered.
@@ -27,7 +27,7 @@ func HTTP(status int) Class {
 	if status >= 300 && status <= 399 {
 		return Redirect
 	}
-	return Class("http_" + strconv.Itoa(status))
+	return Class(fmt.Sprintf("http_%03d", status))
 }
 
 // Outcome is what an attempt's end means for its event. The words are label values of postern_attempts_total.
@@ -56,8 +56,8 @@ func (p Policy) Outcome(class Class, status int) Outcome {
 	return OutcomePermanent
 }
 
-// transient tells whether an answer with that status is worth another attempt. What is over 599 counts as a server
-// error, as RFC 9110, section 15, asks of clients.
+// transient tells whether an answer with that status is worth another attempt. What is over 599 or under 100 counts
+// as a server error, as RFC 9110, section 15, asks of clients.
 func (p Policy) transient(status int) bool {
 	if p.Statuses != nil {
 		return slices.Contains(p.Statuses, status)
@@ -66,5 +66,5 @@ func (p Policy) transient(status int) bool {
 	case 408, 425, 429: // request timeout, too early, too many requests
 		return true
 	}
-	return status >= 500
+	return status >= 500 || status < 100
 }

@@ -43,6 +43,8 @@ func TestOutcome(t *testing.T) {
 		{policy, retry.HTTP(501), 501, retry.OutcomeTransient},
 		{policy, retry.HTTP(599), 599, retry.OutcomeTransient},
 		{policy, retry.HTTP(799), 799, retry.OutcomeTransient},
+		{policy, retry.HTTP(99), 99, retry.OutcomeTransient}, // no status that there is, as one over 599
+		{policy, retry.HTTP(0), 0, retry.OutcomeTransient},
 		{only, retry.HTTP(503), 503, retry.OutcomePermanent},
 		{only, retry.HTTP(404), 404, retry.OutcomeTransient},
 		{only, retry.HTTP(302), 302, retry.OutcomeTransient},
@@ -57,7 +59,7 @@ func TestOutcome(t *testing.T) {
 }
 
 func TestHTTPClass(t *testing.T) {
-	for status, want := range map[int]retry.Class{299: "http_299", 300: "redirect", 399: "redirect", 400: "http_400", 503: "http_503"} {
+	for status, want := range map[int]retry.Class{0: "http_000", 99: "http_099", 299: "http_299", 300: "redirect", 399: "redirect", 400: "http_400", 503: "http_503"} {
 		if got := retry.HTTP(status); got != want {
 			t.Errorf("%d: %q, want %q", status, got, want)
 		}
