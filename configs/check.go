@@ -2,6 +2,7 @@ package configs
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -24,6 +25,13 @@ func (c *Config) check(r *reader) {
 		c.Endpoints[i].Policy.check(r, at, "defaults")
 		c.Endpoints[i].Policy.checkTLS(r, joinPath(at, "tls"))
 	}
+	own := c.OutboundProxy != nil && c.Listen.reachedBy(c.OutboundProxy.Hostname(), proxyPort(c.OutboundProxy))
+	r.require(!own, []string{"outbound_proxy"}, "this is where Postern itself listens: its events would go round in a circle; write the proxy's address, or remove the key to send directly")
+}
+
+// proxyPort is the port that a proxy without one in its URL is asked at.
+func proxyPort(proxy *url.URL) string {
+	return cmp.Or(proxy.Port(), map[string]string{"https": "443"}[proxy.Scheme], "80")
 }
 
 func (c *Config) checkListeners(r *reader) {

@@ -119,13 +119,26 @@ func (p *Policy) checkTLS(r *reader, at string) {
 	case t.CertFile == "" || t.KeyFile == "":
 		r.require(false, []string{cert, key}, "cert_file and key_file belong together; write both")
 	default:
-		_, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		err := checkKeyPair(t.CertFile, t.KeyFile)
 		r.require(err == nil, []string{cert, key}, "the client certificate cannot be loaded: %v; write the PEM files of a certificate and its key", nameless(err))
 	}
 }
 
+func checkKeyPair(certFile, keyFile string) error {
+	cert, err := readAgain(certFile, maxFileBytes)
+	if err != nil {
+		return err
+	}
+	key, err := readAgain(keyFile, maxFileBytes)
+	if err != nil {
+		return err
+	}
+	_, err = tls.X509KeyPair(cert, key)
+	return err
+}
+
 func checkRoots(name string) error {
-	pem, err := readLimited(name, maxFileBytes)
+	pem, err := readAgain(name, maxFileBytes)
 	if err != nil {
 		return err
 	}

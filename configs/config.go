@@ -12,6 +12,8 @@ import (
 type Config struct {
 	// File is the configuration file that was read; empty where there was none.
 	File string
+	// Blank tells that no file, or one without a single key, was read: what a file that was cut off also looks like.
+	Blank bool
 	// Dev tells that --dev was given.
 	Dev bool
 

@@ -37,7 +37,7 @@ func TestFullFileIsTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full.File, full.Spool.Dir, none.Spool.Dir = "", "", ""
+	full.File, full.Spool.Dir, none.Spool.Dir, none.Blank = "", "", "", false
 	full.Endpoints, full.QueryKeysInLogs, full.Targets.Allow, full.Spool.EncryptionKeyFiles = nil, nil, nil, nil // empty, not nil
 	full.Defaults.Limits, full.Sync.Labels = nil, nil
 	if !reflect.DeepEqual(full, none) {

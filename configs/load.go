@@ -46,7 +46,8 @@ func (o Options) load(path string, data []byte) (*Config, error) {
 	c := Defaults()
 	c.File = path
 	r := newReader(path, filepath.Dir(inDir(o.Dir, path)), o.Getenv)
-	if root := r.parseDocument(data); r.resolve(root) != nil {
+	root := r.parseDocument(data)
+	if c.Blank = r.resolve(root) == nil; !c.Blank {
 		c.fields().read(r, root, "")
 	}
 	o.apply(c, r)

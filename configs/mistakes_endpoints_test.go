@@ -112,6 +112,8 @@ func TestMistakesInSecrets(t *testing.T) {
 		{"the signature's own header", at("sign: { scheme: standard, secrets: [c2Vj] }\nheaders: { set: { Webhook-Id: SECRET } }"), []string{"5:35: endpoints[0].headers.set.Webhook-Id: the signature is in this header…"}},
 		{"proxy", "outbound_proxy: socks5://u:SECRET@x.example\n", []string{"1:17: outbound_proxy: not the URL of a proxy…"}},
 		{"proxy with a path", "outbound_proxy: http://u:SECRET@x.example/x\n", []string{"1:17: outbound_proxy: …no path or query"}},
+		{"proxy in a circle", "outbound_proxy: http://u:SECRET@LOCALHOST:8089\n", []string{"1:17: outbound_proxy: this is where Postern itself listens…"}},
+		{"proxy in a circle at the usual port", "listen: 127.0.0.1:443\noutbound_proxy: https://localhost\n", []string{"2:17: outbound_proxy: this is where Postern itself listens…"}},
 		{"dsn", "sync: { dsn: \"postgres://u:${UNSET}@SECRET/x\" }\n", []string{"1:14: sync.dsn: the environment variable UNSET is not set…"}},
 		{"dsn with a line break", "sync: { dsn: \"${BROKEN}\" }\n", []string{"1:14: sync.dsn: …control character"}},
 	})

@@ -3,9 +3,7 @@ package configs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -92,23 +90,6 @@ func (r *reader) readSecret(name string) (string, error) {
 		return "", fmt.Errorf("the file %s is empty; write the secret into it", quote(name))
 	}
 	return text, nil
-}
-
-// readLimited reads a whole file and refuses one that is longer than it should be.
-func readLimited(name string, most int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("cannot be read: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("cannot be read: %w", err)
-	case int64(len(data)) > most:
-		return nil, fmt.Errorf("the file %s is longer than %s; is it the right one?", quote(name), formatSize(most))
-	}
-	return data, nil
 }
 
 // unread is the error of a file with a secret that cannot be read.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -259,9 +260,16 @@ func (a *app) abandon() error {
 	return a.spool.Close(limit)
 }
 
+// errCutOff keeps a file that was emptied by a full disk, or is missing for a moment, from taking limits, signatures and
+// named endpoints out of force.
+var errCutOff = errors.New("the file is not there, or has no key at all, and what is in force has some: was it cut off? Write {} into it where the defaults are meant")
+
 // reload puts the configuration file in force again, whole or not at all.
 func (a *app) reload() {
 	next, err := configs.Load(a.options.Config)
+	if err == nil && next.Blank && !a.cfg.Blank {
+		err = fmt.Errorf("%s: %w", a.cfg.File, errCutOff)
+	}
 	if err == nil {
 		err = a.spool.CheckKeys(next.Spool.EncryptionKeys)
 	}

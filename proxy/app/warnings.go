@@ -8,11 +8,12 @@ import (
 	"postern/proxy/egress"
 	"postern/proxy/redact"
 	"postern/proxy/target"
+	"postern/sync/pgstore"
 )
 
 // Warnings are what is valid in a configuration and will not do what it seems to: named endpoints whose address is never
 // allowed, so that each of their events would become a dead letter at its first attempt; TLS settings where there is no TLS;
-// sockets that everybody on the machine may write to.
+// a sync.dsn that no Postgres can be reached by; sockets that everybody on the machine may write to.
 func Warnings(cfg *configs.Config) []string {
 	var all []string
 	nets, hosts := egress.ParseAllow(cfg.Targets.Allow)
@@ -25,6 +26,11 @@ func Warnings(cfg *configs.Config) []string {
 		if key := unusedTLS(&cfg.Endpoints[i]); key != "" {
 			all = append(all, fmt.Sprintf("endpoints[%d].tls.%s (%s): the url begins with http://, so that nothing is encrypted and this is never used; write https://, or remove it",
 				i, key, cfg.Endpoints[i].Name))
+		}
+	}
+	if cfg.Sync.DSN != "" {
+		if err := pgstore.CheckDSN(cfg.Sync.DSN); err != nil {
+			all = append(all, fmt.Sprintf("%v; until then nothing reaches Postgres, and deliveries are not affected", err))
 		}
 	}
 	return append(all, openSockets(cfg)...)

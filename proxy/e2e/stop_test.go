@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -181,6 +184,41 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 	p.settled(10 * time.Second)
 	oncePerEvent(t, r, accepted)
+}
+
+// A configuration file that was cut off, is missing for a moment or cannot be read again takes nothing out of force, and a
+// reload that is refused stands in nobody's way.
+func TestReloadOfAFileThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	r := newReceiver(t, script(status(200)))
+	named := fast + "endpoints: [{ name: a, url: \"" + r.url("/") + "\" }]\n"
+	p := startPostern(t, named)
+	path := filepath.Join(p.dir, "postern.yaml")
+	for what, spoil := range map[string]func() error{
+		"empty":       func() error { return os.Truncate(path, 0) },
+		"one comment": func() error { return os.WriteFile(path, []byte("# endpoints:\n"), 0o600) },
+		"missing":     func() error { return os.Remove(path) },
+		"a pipe":      func() error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		before := strings.Count(p.log.String(), "the running configuration stays in force")
+		p.reload()
+		if strings.Count(p.log.String(), "the running configuration stays in force") == before {
+			t.Errorf("%s: the reload was not refused: %s", what, p.log.String())
+		}
+		p.waitState(p.accept("POST", "/to/a", what), "delivered", 5*time.Second)
+		os.Remove(path)
+		p.configure(named)
+	}
+	if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.reload()
+	if a := p.send("POST", "/to/a", "x"); a.Status != 404 {
+		t.Errorf("after {} the endpoint is still there: status %d", a.Status)
+	}
 }
 
 // What only a restart can change is named by the reload, and the rest takes effect.

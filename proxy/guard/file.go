@@ -34,7 +34,7 @@ func (f *tokenFile) tokens() [][]byte {
 	}
 	f.checked = time.Now()
 	info, err := os.Stat(f.path)
-	if err != nil || info.ModTime().Equal(f.changed) {
+	if err != nil || !info.Mode().IsRegular() || info.ModTime().Equal(f.changed) { // a pipe would hold up every request
 		return f.last
 	}
 	text, err := os.ReadFile(f.path)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -21,5 +22,13 @@ func TestTokensAreReadAgain(t *testing.T) {
 	f.checked = time.Time{}
 	if got := f.tokens(); len(got) != 2 {
 		t.Errorf("after the file is gone: %q", got)
+	}
+	// A pipe without a writer would hold up whoever reads it, and with it every request.
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.checked = time.Time{}
+	if got := f.tokens(); len(got) != 2 {
+		t.Errorf("with a pipe in its place: %q", got)
 	}
 }

@@ -32,10 +32,9 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	pc, err := pgx.ParseConfig(cfg.DSN)
+	pc, err := parseDSN(cfg.DSN)
 	if err != nil {
-		// The library's text repeats parts of the connection string.
-		return nil, errors.New("sync.dsn cannot be read: give postgres://user:password@host:port/database?sslmode=verify-full, or keyword=value pairs, and check the files that it names")
+		return nil, err
 	}
 	// Neither named statements nor cached descriptions: behind a transaction pooler the next call may meet another server
 	// process, and a migration by another instance may change what a statement means.
@@ -50,6 +49,21 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, link: newLink(pc), ids: make(map[endpointRef]int32)}
 	s.begin = s.beginWith(cfg.Timeout.Milliseconds(), 0)
 	return s, nil
+}
+
+// CheckDSN tells whether a connection string can be read. It connects to nothing, and repeats nothing of the string.
+func CheckDSN(dsn string) error {
+	_, err := parseDSN(dsn)
+	return err
+}
+
+func parseDSN(dsn string) (*pgx.ConnConfig, error) {
+	pc, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		// The library's text repeats parts of the connection string.
+		return nil, errors.New("sync.dsn cannot be read: give postgres://user:password@host:port/database?sslmode=verify-full, or keyword=value pairs, and check the files that it names")
+	}
+	return pc, nil
 }
 
 // beginWith begins a transaction with its limits and search path, in one round trip. Milliseconds; 0 means none.
