@@ -30,7 +30,7 @@ func Warnings(cfg *configs.Config) []string {
 	}
 	if cfg.Sync.DSN != "" {
 		if err := pgstore.CheckDSN(cfg.Sync.DSN); err != nil {
-			all = append(all, fmt.Sprintf("%v; until then nothing reaches Postgres, and deliveries are not affected", err))
+			all = append(all, fmt.Sprintf("%v; until then nothing reaches Postgres, and deliveries are not affected", redact.Error(err)))
 		}
 	}
 	return append(all, openSockets(cfg)...)
