@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"postern/configs"
@@ -26,21 +27,27 @@ var errAdHoc = errors.New("this Postern sends to configured endpoints only (targ
 // book knows every endpoint's policy in the configuration in force, and keeps for each the transport it sends by. It is
 // where ingest, scheduler and delivery look a name up, so that a reload reaches all three at once.
 type book struct {
-	log *slog.Logger
+	log     *slog.Logger
+	inForce atomic.Pointer[edition] // read by every request and every attempt; set under mu
 
-	mu      sync.Mutex // guards what follows
+	mu    sync.Mutex // guards adHoc
+	adHoc map[string]*entry
+}
+
+// edition is what is made of one configuration. It is never changed: a reload makes a new one.
+type edition struct {
 	cfg     *configs.Config
 	nets    []netip.Prefix
 	hosts   []string
-	entries map[string]*entry
+	entries map[string]*entry // of the endpoints that it names
+	log     *slog.Logger
 }
 
-// entry is one endpoint's compiled policy. It is never changed: a reload makes new ones.
+// entry is one endpoint's compiled policy.
 type entry struct {
-	named    bool
 	endpoint *delivery.Endpoint
 	client   *egress.Client
-	used     time.Time // guarded by book.mu
+	used     time.Time // of an ad hoc endpoint; guarded by book.mu
 }
 
 func newBook(cfg *configs.Config, log *slog.Logger) (*book, error) {
@@ -50,10 +57,8 @@ func newBook(cfg *configs.Config, log *slog.Logger) (*book, error) {
 
 // reload puts a new configuration in force, or returns an error and leaves the old one as it is.
 func (b *book) reload(cfg *configs.Config) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	nets, hosts := egress.ParseAllow(cfg.Targets.Allow)
-	next := &book{log: b.log, cfg: cfg, nets: nets, hosts: hosts, entries: map[string]*entry{}}
+	next := &edition{cfg: cfg, entries: make(map[string]*entry, len(cfg.Endpoints)), log: b.log}
+	next.nets, next.hosts = egress.ParseAllow(cfg.Targets.Allow)
 	for i := range cfg.Endpoints {
 		e := &cfg.Endpoints[i]
 		made, err := next.compile(e.Name, e.URL, e.Policy, true)
@@ -62,19 +67,30 @@ func (b *book) reload(cfg *configs.Config) error {
 		}
 		next.entries[e.Name] = made
 	}
-	old := b.entries
-	b.cfg, b.nets, b.hosts, b.entries = next.cfg, next.nets, next.hosts, next.entries
-	for _, e := range old {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if old := b.inForce.Swap(next); old != nil {
+		closeAll(old.entries)
+	}
+	closeAll(b.adHoc)
+	b.adHoc = map[string]*entry{}
+	return nil
+}
+
+func closeAll(entries map[string]*entry) {
+	for _, e := range entries {
 		e.client.Close()
 	}
-	return nil
 }
 
 // find returns the entry of an endpoint; nil where its name is neither configured nor an origin that may be reached.
 func (b *book) find(name string) *entry {
+	if e, ok := b.inForce.Load().entries[name]; ok {
+		return e
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if e, ok := b.entries[name]; ok {
+	if e, ok := b.adHoc[name]; ok {
 		e.used = time.Now()
 		return e
 	}
@@ -82,13 +98,14 @@ func (b *book) find(name string) *entry {
 	if err != nil {
 		return nil
 	}
-	e, err := b.compile(name, origin, b.cfg.Defaults, false)
+	now := b.inForce.Load()
+	e, err := now.compile(name, origin, now.cfg.Defaults, false)
 	if err != nil {
 		b.log.Error("making the transport of an ad hoc endpoint failed", "endpoint", origin.Origin(), "error", err)
 		return nil
 	}
 	e.used = time.Now()
-	b.entries[name] = e
+	b.adHoc[name] = e
 	return e
 }
 
@@ -96,30 +113,33 @@ func (b *book) find(name string) *entry {
 func (b *book) sweep(idle time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for name, e := range b.entries {
-		if !e.named && time.Since(e.used) > idle {
+	for name, e := range b.adHoc {
+		if time.Since(e.used) > idle {
 			e.client.Close()
-			delete(b.entries, name)
+			delete(b.adHoc, name)
 		}
 	}
 }
 
 // close ends the connections that nobody uses any more.
-func (b *book) close() { b.sweep(-1) }
+func (b *book) close() {
+	b.sweep(-1)
+	closeAll(b.inForce.Load().entries)
+}
 
 // compile turns a configured policy into what an attempt wants.
-func (b *book) compile(name string, url target.Target, p configs.Policy, named bool) (*entry, error) {
-	reach := egress.Policy{AllowPrivate: b.cfg.Targets.AllowPrivate, AllowNets: b.nets, AllowHosts: b.hosts, OwnOrigin: named}
+func (ed *edition) compile(name string, url target.Target, p configs.Policy, named bool) (*entry, error) {
+	reach := ed.reach(named)
 	options := egress.Options{
 		Policy: reach, Concurrency: p.Concurrency,
 		TLS: egress.TLS{
 			CAFile: p.TLS.CAFile, CertFile: p.TLS.CertFile, KeyFile: p.TLS.KeyFile,
 			MinVersion: p.TLS.Version(), ServerName: p.TLS.ServerName,
 		},
-		HTTP2: p.HTTP2, Log: b.log.With("endpoint", name),
+		HTTP2: p.HTTP2, Log: ed.log.With("endpoint", name),
 	}
-	if b.cfg.OutboundProxy != nil {
-		options.Proxy = b.cfg.OutboundProxy.String()
+	if ed.cfg.OutboundProxy != nil {
+		options.Proxy = ed.cfg.OutboundProxy.String()
 	}
 	sign, err := signs(p.Sign)
 	if err != nil {
@@ -129,7 +149,7 @@ func (b *book) compile(name string, url target.Target, p configs.Policy, named b
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{client: client, named: named}
+	e := &entry{client: client}
 	e.endpoint = &delivery.Endpoint{
 		Name: name, URL: url, Timeout: p.Timeout, Set: headers(p.Headers), BodyMatches: p.Success.BodyMatches,
 		BodyRejects: p.Success.BodyRejects, Sign: sign, RoundTripper: client, Blocked: reach.CheckTarget,
@@ -137,11 +157,19 @@ func (b *book) compile(name string, url target.Target, p configs.Policy, named b
 	return e, nil
 }
 
+// reach is where endpoints may lead: a named one's own origin was written down by the operator.
+func (ed *edition) reach(named bool) egress.Policy {
+	return egress.Policy{AllowPrivate: ed.cfg.Targets.AllowPrivate, AllowNets: ed.nets, AllowHosts: ed.hosts, OwnOrigin: named}
+}
+
 // tlsProblem is why an endpoint's TLS files as they are now are not in force.
 func (b *book) tlsProblem(name string) string {
-	b.mu.Lock()
-	e := b.entries[name]
-	b.mu.Unlock()
+	e := b.inForce.Load().entries[name]
+	if e == nil {
+		b.mu.Lock()
+		e = b.adHoc[name]
+		b.mu.Unlock()
+	}
 	if e == nil {
 		return ""
 	}
@@ -187,11 +215,7 @@ func (b *book) Policy(endpoint string) (scheduler.Policy, bool) {
 	return scheduler.Policy{Limiter: limits(cfg.Defaults), Retry: retries(cfg.Defaults.Retry)}, err == nil
 }
 
-func (b *book) config() *configs.Config {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.cfg
-}
+func (b *book) config() *configs.Config { return b.inForce.Load().cfg }
 
 // Named is ingest's question about /to/NAME.
 func (b *book) Named(name string) (ingest.Endpoint, bool) {
@@ -205,17 +229,14 @@ func (b *book) Named(name string) (ingest.Endpoint, bool) {
 // AdHoc is ingest's question about a target that the application wrote out. A target that a named endpoint's match
 // covers goes by that endpoint's policy: the operator wrote its origin down, so that it may be private.
 func (b *book) AdHoc(t target.Target) (ingest.Endpoint, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	reach := egress.Policy{AllowPrivate: b.cfg.Targets.AllowPrivate, AllowNets: b.nets, AllowHosts: b.hosts}
-	if e, ok := b.cfg.Match(t); ok {
-		reach.OwnOrigin = true
-		return ingestEndpoint(e.Name, e.URL, e.Policy), reach.CheckTarget(t)
+	now := b.inForce.Load()
+	if e, ok := now.cfg.Match(t); ok {
+		return ingestEndpoint(e.Name, e.URL, e.Policy), now.reach(true).CheckTarget(t)
 	}
-	if !b.cfg.Targets.AdHoc {
+	if !now.cfg.Targets.AdHoc {
 		return ingest.Endpoint{}, errAdHoc
 	}
-	return ingestEndpoint(t.Origin(), target.Target{}, b.cfg.Defaults), reach.CheckTarget(t)
+	return ingestEndpoint(t.Origin(), target.Target{}, now.cfg.Defaults), now.reach(false).CheckTarget(t)
 }
 
 func ingestEndpoint(name string, url target.Target, p configs.Policy) ingest.Endpoint {

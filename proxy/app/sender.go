@@ -70,7 +70,8 @@ func brokeLast(l *spool.Lease) bool {
 
 // waiters are the clients that asked with Prefer: wait how the first attempt of their event ends.
 type waiters struct {
-	mu      sync.Mutex // guards waiting
+	some    atomic.Bool // somebody waits: mostly nobody does, and every attempt asks
+	mu      sync.Mutex  // guards waiting
 	waiting map[string]chan ingest.Answer
 }
 
@@ -86,16 +87,25 @@ func (w *waiters) Wait(eventID string) (<-chan ingest.Answer, func()) {
 		return c, func() {}
 	}
 	w.waiting[eventID] = c
+	w.some.Store(true)
 	return c, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.waiting[eventID] == c {
-			delete(w.waiting, eventID)
+			w.removeLocked(eventID)
 		}
 	}
 }
 
+func (w *waiters) removeLocked(eventID string) {
+	delete(w.waiting, eventID)
+	w.some.Store(len(w.waiting) > 0)
+}
+
 func (w *waiters) wanted(eventID string) bool {
+	if !w.some.Load() {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, ok := w.waiting[eventID]
@@ -103,9 +113,12 @@ func (w *waiters) wanted(eventID string) bool {
 }
 
 func (w *waiters) answer(eventID string, r delivery.Result) {
+	if !w.some.Load() {
+		return
+	}
 	w.mu.Lock()
 	c, ok := w.waiting[eventID]
-	delete(w.waiting, eventID)
+	w.removeLocked(eventID)
 	w.mu.Unlock()
 	if !ok {
 		return
