@@ -1,10 +1,11 @@
 # The static binary alone on an empty image, as a user that is not root.
 #
 #   docker build -t postern .
-#   docker run -p 127.0.0.1:8089:8089 -v postern-data:/data postern
+#   docker run --network container:app -v postern-data:/data postern
 #
 # The listeners are loopback inside the container by default, which is what a sidecar that shares its application's
-# network wants (network_mode "service:app", or a pod). Elsewhere configure `listen` with a `token_file`.
+# network wants (--network container:app, network_mode "service:app", or a pod; --network host on a machine of one's
+# own). A port that is published (-p) does not reach them: for that configure `listen` with a `token_file`.
 
 FROM golang:1.26 AS build
 WORKDIR /src

@@ -108,7 +108,7 @@ func (s retrySection) read(r *reader, n ast.Node, path string) {
 	attempts, schedule := joinPath(path, "max_attempts"), joinPath(path, "schedule")
 	switch {
 	case r.has(attempts) && r.has(schedule):
-		r.addAt(r.where[schedule], schedule, "schedule and max_attempts exclude each other: a schedule of %d delays means %d attempts; remove one of them",
+		r.addAt(r.where[schedule], schedule, "schedule and max_attempts exclude each other: a schedule of %d means %d attempts; remove one of them",
 			len(s.p.Schedule), len(s.p.Schedule)+1)
 	case r.has(attempts):
 		s.p.Schedule, s.p.HasSchedule = nil, false

@@ -43,7 +43,7 @@ func TestMistakesInEndpoints(t *testing.T) {
 
 func TestMistakesInPolicies(t *testing.T) {
 	checkMistakes(t, []mistake{
-		{"schedule and attempts", at("retry: { max_attempts: 3, schedule: [1s] }"), []string{"4:41: endpoints[0].retry.schedule: …exclude each other: a schedule of 1 delays means 2 attempts"}},
+		{"schedule and attempts", at("retry: { max_attempts: 3, schedule: [1s] }"), []string{"4:41: endpoints[0].retry.schedule: …exclude each other: a schedule of 1 means 2 attempts"}},
 		{"schedule", at("retry: { schedule: [1s, -1s, x] }"), []string{"4:29: endpoints[0].retry.schedule[1]: …negative", "4:34: endpoints[0].retry.schedule[2]: …not a duration"}},
 		{"long schedule", at("retry: { schedule: [" + strings.Repeat("1s,", 10_000) + "1s] }"), []string{"4:24: endpoints[0].retry.schedule: …too many entries"}},
 		{"delays", at("retry: { base_delay: 2h }"), []string{"4:26: endpoints[0].retry.base_delay: base_delay (2h) is more than max_delay (1h)…"}},

@@ -173,7 +173,7 @@ func (c *sendCmd) print(s *session, a client.Answer) error {
 	}
 	_, err := fmt.Fprintf(s.out, "%s: %s for %s, %s\n", a.Accepted.ID, verb, term.Clean(a.Accepted.Endpoint), a.Accepted.State)
 	if err == nil && c.Wait > 0 {
-		fmt.Fprintf(s.err, "Not delivered within %s; see `postern events show %s`.\n", c.Wait, a.Accepted.ID)
+		fmt.Fprintf(s.err, "Not delivered by the first attempt within %s; see `postern events show %s`.\n", c.Wait, a.Accepted.ID)
 	}
 	return err
 }

@@ -117,7 +117,7 @@ func TestSendPrintsTheAnswer(t *testing.T) {
 		code           int
 	}{
 		{"accepted, as JSON", accept, []string{"--json"}, "{\n  \"id\": \"evt_1\",\n  \"endpoint\": \"a\",\n  \"state\": \"pending\",\n  \"duplicate\": false\n}\n", "", 0},
-		{"not in time", accept, []string{"--wait", "1s"}, "evt_1: accepted for a, pending\n", "Not delivered within 1s; see `postern events show evt_1`.\n", 0},
+		{"not in time", accept, []string{"--wait", "1s"}, "evt_1: accepted for a, pending\n", "Not delivered by the first attempt within 1s; see `postern events show evt_1`.\n", 0},
 		{"waited for", waited, []string{"--wait", "1s"}, "made\n", "evt_2: delivered, the receiver answered 201\n", 0},
 		{"waited for, as JSON", waited, []string{"--wait", "1s", "--json"}, "{\n  \"body\": \"made\\n\",\n  \"id\": \"evt_2\",\n  \"state\": \"delivered\",\n  \"status\": 201\n}\n", "", 0},
 		{"refused", problem, nil, "", "postern: The spool is full: try again in a minute (status 503)\n", 1},

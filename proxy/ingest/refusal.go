@@ -135,7 +135,7 @@ func targetRefusal(where string, err error) *refusal {
 
 func loopRefusal() *refusal {
 	return &refusal{Status: 403, Slug: slugForbiddenTarget, Title: "The target is not allowed",
-		Detail: "The target is a listener of this Postern: the request would go round in circles."}
+		Detail: "The target is a listener of this Postern: the request would go round in circles. Write the receiver's own address."}
 }
 
 func forbiddenTarget(err error) *refusal {

@@ -12,17 +12,20 @@ func Parse(raw string) (Target, error) {
 	if raw == "" {
 		return Target{}, ErrEmpty
 	}
+	scheme, rest, ok := strings.Cut(raw, "://")
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
 	if err := checkBytes(raw); err != nil {
+		if ok && hasLetters(rest[strings.LastIndexByte(rest[:end], '@')+1:end]) {
+			return Target{}, ErrHost // percent-encoding, which ErrRawByte advises, is for paths and queries
+		}
 		return Target{}, err
 	}
-	scheme, rest, ok := strings.Cut(raw, "://")
 	scheme = strings.ToLower(scheme)
 	if !ok || (scheme != "http" && scheme != "https") {
 		return Target{}, ErrScheme
-	}
-	end := strings.IndexAny(rest, "/?")
-	if end < 0 {
-		end = len(rest)
 	}
 	t := Target{Scheme: scheme, PathQuery: rest[end:]}
 	if err := t.setAuthority(rest[:end]); err != nil {
@@ -42,6 +45,11 @@ func checkBytes(s string) error {
 		}
 	}
 	return nil
+}
+
+// hasLetters tells whether a host has letters outside ASCII.
+func hasLetters(host string) bool {
+	return strings.ContainsFunc(host, func(c rune) bool { return c >= 0x80 })
 }
 
 func (t *Target) setPath() error {

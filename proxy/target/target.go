@@ -17,7 +17,7 @@ import (
 var (
 	ErrEmpty    = errors.New("the target is empty; give an absolute URL such as https://partner.example/postback")
 	ErrScheme   = errors.New("the target must begin with http:// or https://")
-	ErrHost     = errors.New("the target's host is missing or not valid; write non-ASCII host names in punycode (xn--…)")
+	ErrHost     = errors.New("the target's host is missing or not valid; write a name in ASCII (punycode, xn--…, for others), or an IPv6 address in brackets and without a zone")
 	ErrPort     = errors.New("the target's port must be a number from 1 to 65535")
 	ErrUserInfo = errors.New("the target's user info is not valid; percent-encode reserved characters in it")
 	ErrFragment = errors.New("the target has a fragment (#…), which never reaches a server; remove it, or write %23 for a literal #")
