@@ -19,8 +19,10 @@ type Hour struct {
 // as endpoint_percentiles does would take a call per endpoint and hour.
 func (s *Store) FleetHours(ctx context.Context, since time.Duration) ([]Hour, error) {
 	const q = `WITH merged AS (
-			SELECT h.endpoint_id, h.hour, u.b, sum(u.n) AS n FROM endpoint_hours h, unnest(h.buckets, h.counts) u(b, n)
-			WHERE h.hour > now() - make_interval(secs => $1::float8) GROUP BY 1, 2, 3
+			SELECT u.endpoint_id, u.hour, u.b, sum(u.n) AS n
+			FROM (SELECT endpoint_id, hour, unnest(buckets) AS b, unnest(counts) AS n FROM endpoint_hours
+				WHERE hour > now() - make_interval(secs => $1::float8)) u
+			GROUP BY 1, 2, 3
 		), ranked AS (
 			SELECT endpoint_id, hour, CASE WHEN b < 0 THEN 0 ELSE power(1.02::float8, b) END AS ms,
 				sum(n) OVER (PARTITION BY endpoint_id, hour ORDER BY b) AS upto, sum(n) OVER (PARTITION BY endpoint_id, hour) AS total
