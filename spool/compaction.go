@@ -42,14 +42,7 @@ type compaction struct {
 	notBefore time.Time
 	lastWrite time.Time
 	forced    atomic.Bool // a copy is wanted whatever the size: free pages hold what is to be gone
-}
-
-// want asks for a copy whatever the size. One that is in the making has read what is to be gone, and does not count.
-func (c *compaction) want() {
-	c.forced.Store(true)
-	if c.current != nil {
-		c.current.stale = true
-	}
+	told      bool        // that there is no room for it yet
 }
 
 // compactor is the copy.
@@ -103,11 +96,18 @@ func (s *Spool) considerCompaction(now time.Time) {
 		// A copy that was made while a backlog drained still has the holes of the rest: nobody is in the way of another.
 		least, most = compactMinQuiet, file/5*4
 	}
-	if !c.forced.Load() && (file < least || room > most) {
+	forced := c.forced.Load()
+	if !forced && (file < least || room > most) {
 		return
+	}
+	if forced {
+		file, room = s.makeWay(file, room)
 	}
 	free, err := disk.FreeBytes(s.dir.path)
 	if file+room > s.cfg.MaxBytes || err == nil && free < uint64(2*room+maxReserve) {
+		if forced {
+			s.sayCopyWaits()
+		}
 		return
 	}
 	budget := min(room+room/2+bulkBytes, s.cfg.MaxBytes-file)
@@ -169,7 +169,7 @@ func (s *Spool) exchange(c *compactor) error {
 		return errors.Join(err, file.Close())
 	}
 	s.compaction.current, s.room.lent = nil, 0
-	s.compaction.forced.Store(c.stale)
+	s.copied(c)
 	c.db.NoSync, c.db.AllocSize, c.db.MaxSize = false, pageSize, int(c.maxSize)
 	s.store.replace(&generation{db: c.db, idle: make(chan struct{})}, file)
 	s.settleExchange()

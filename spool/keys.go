@@ -41,6 +41,9 @@ type KeyStatus struct {
 	InUse  []string // what may be there still
 	// Rewriting tells that records are being, or are yet to be, rewritten with the newest key.
 	Rewriting bool
+	// CopyOwed tells that free pages of the file may still hold what was there before, plain or under older keys, until a
+	// copy takes the file's place, which happens as soon as there is room for one.
+	CopyOwed bool
 }
 
 // Keys returns how far the spool is with its keys.
@@ -51,7 +54,7 @@ func (s *Spool) Keys() KeyStatus {
 	defer k.mu.Unlock()
 	// The change comes a moment before the rewriting: nobody may hear in between that older keys are not needed.
 	rewriting := k.rewriting || !slices.Equal(k.inUse, []keyring.KeyID{newest})
-	return KeyStatus{Newest: newest.String(), InUse: keyNames(k.inUse), Rewriting: rewriting}
+	return KeyStatus{Newest: newest.String(), InUse: keyNames(k.inUse), Rewriting: rewriting, CopyOwed: s.compaction.forced.Load()}
 }
 
 func keyNames(ids []keyring.KeyID) []string {

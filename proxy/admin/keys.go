@@ -9,6 +9,8 @@ type keysJSON struct {
 	InUse  []string `json:"in_use"` // what may be there still
 	// Rewriting tells that records are being rewritten with the newest.
 	Rewriting bool `json:"rewriting"`
+	// CopyOwed tells that free pages of the file may still hold what was there before the newest key.
+	CopyOwed bool `json:"copy_owed"`
 }
 
 func (h *Handler) showKeys(r *http.Request) (reply, error) {
@@ -18,7 +20,7 @@ func (h *Handler) showKeys(r *http.Request) (reply, error) {
 	out := keysJSON{Newest: "none", InUse: []string{"none"}}
 	if h.parts.Keys != nil {
 		st := h.parts.Keys.Keys()
-		out = keysJSON{st.Newest, st.InUse, st.Rewriting}
+		out = keysJSON{st.Newest, st.InUse, st.Rewriting, st.CopyOwed}
 	}
 	return reply{body: out}, nil
 }

@@ -273,6 +273,7 @@ type SpoolKeys struct {
 	Newest    string   `json:"newest"`
 	InUse     []string `json:"in_use"`
 	Rewriting bool     `json:"rewriting"`
+	CopyOwed  bool     `json:"copy_owed"` // free pages of the file may still hold what was there before
 }
 
 // RefusedList is GET sync/refused.

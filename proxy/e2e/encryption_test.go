@@ -107,3 +107,35 @@ func TestSpoolIsEncrypted(t *testing.T) {
 		t.Errorf("a start without the key: exit code %d\n%s", code, p.log)
 	}
 }
+
+// A small spool without room for the copy that a first key owes says so, and makes it when events have gone.
+func TestCopyOfTheSpoolIsOwed(t *testing.T) {
+	t.Parallel()
+	settings := "targets: { allow_private: true }\nspool: { max_bytes: 4MiB, max_event_bytes: 256KiB, max_endpoint_share: 1, encryption_key_files: [%] }\n"
+	p := startPostern(t, strings.Replace(settings, "%", "", 1))
+	var ids []string
+	for range 45 {
+		ids = append(ids, p.accept("POST", "/http://127.0.0.1:1/x", "body-MARK"+strings.Repeat("x", 50_000), "Postern-Delay: 1h"))
+	}
+	p.keyFile("1.key", "first")
+	p.configure(strings.Replace(settings, "%", "1.key", 1))
+	p.reload()
+	p.typed(0, "spool rekey --config postern.yaml --data data", "Older keys are not needed any more", "not copied yet", "stop Postern and run this command again")
+	var keys struct {
+		Rewriting bool `json:"rewriting"`
+		CopyOwed  bool `json:"copy_owed"`
+	}
+	if p.api("GET", "spool/keys", "", &keys); keys.Rewriting || !keys.CopyOwed || len(p.onDisk("body-MARK")) == 0 {
+		t.Errorf("GET spool/keys: %+v", keys)
+	}
+	for _, id := range ids[5:] {
+		p.api("DELETE", "events/"+id, "", nil)
+	}
+	p.typed(0, "spool rekey --config postern.yaml --data data --json", `"copy_owed": false`)
+	if found := p.onDisk("body-MARK"); len(found) > 0 {
+		t.Errorf("on disk: %q", found)
+	}
+	if n := strings.Count(p.log.String(), "may still hold what was there before"); n != 1 {
+		t.Errorf("the log says %d times that a copy is owed", n)
+	}
+}
