@@ -6,7 +6,8 @@
 // longest gives way; where none is idle, a connection is still taken, for one request: the probes' paths are answered,
 // anything else gets 503 with Retry-After, so that a client learns why and a kubelet learns that we live. Nothing of a
 // request gets into the log. A Unix socket has its file's mode from its first moment, and only a socket that nobody
-// listens on is ever replaced.
+// listens on is ever replaced. What net/http does for a request is not made dearer by any of this: deadlines that nobody
+// waits for move no timer, and whether a client leaves is looked at where a handler asks (Config.WatchOnDemand, Watch).
 //
 // It leaves out who may come in (package guard) and every meaning of a request.
 package server
