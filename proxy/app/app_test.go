@@ -145,10 +145,12 @@ func TestASocketThatCannotBeOpenedSaysWhy(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := listen("admin", "admin.listen", configs.Listener{Address: "unix:" + path})
-	for _, want := range []string{path, "no socket", "`admin.listen`"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v does not say %q", err, want)
+	for path, why := range map[string]string{path: "no socket", filepath.Join(t.TempDir(), "no", "s"): "Make it"} {
+		_, err := listen("admin", "admin.listen", configs.Listener{Address: "unix:" + path})
+		for _, want := range []string{path, why, "`admin.listen`"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v does not say %q", err, want)
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 
 	"postern/configs"
@@ -17,6 +18,9 @@ func listen(what, key string, l configs.Listener) (net.Listener, error) {
 	if errors.Is(err, server.ErrInUse) {
 		return nil, fmt.Errorf("the %s address %s: %w. Stop that one, or set `%s` (%s) to another address",
 			what, l.Address, err, key, flagOf(key))
+	}
+	if network == "unix" && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("listening on the %s address %s (`%s`): its directory is not there. Make it for the user that Postern runs as, or choose another path", what, l.Address, key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listening on the %s address %s (`%s`): %w", what, l.Address, key, err)

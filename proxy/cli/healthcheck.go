@@ -24,6 +24,9 @@ func (healthcheckCmd) Help() string {
 
 // Run asks one probe.
 func (c *healthcheckCmd) Run(s *session) error {
+	if c.Timeout <= 0 {
+		return usage("--timeout must be more than 0s")
+	}
 	admin, err := c.open(s)
 	if err != nil {
 		return err

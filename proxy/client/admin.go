@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // Admin is a running Postern's admin API.
@@ -95,17 +96,17 @@ func (a *Admin) Event(ctx context.Context, id string, reveal bool) (Reply[Event]
 	if reveal {
 		query = url.Values{"reveal": {"1"}}
 	}
-	return get[Event](ctx, a, "events/"+url.PathEscape(id), query)
+	return get[Event](ctx, a, "events/"+segment(id), query)
 }
 
 // RetryEvent makes an event due now, with a new budget.
 func (a *Admin) RetryEvent(ctx context.Context, id string) (Reply[json.RawMessage], error) {
-	return send[json.RawMessage](ctx, a, http.MethodPost, "events/"+url.PathEscape(id)+"/retry", nil)
+	return send[json.RawMessage](ctx, a, http.MethodPost, "events/"+segment(id)+"/retry", nil)
 }
 
 // DeleteEvent drops an event.
 func (a *Admin) DeleteEvent(ctx context.Context, id string) (Reply[json.RawMessage], error) {
-	return send[json.RawMessage](ctx, a, http.MethodDelete, "events/"+url.PathEscape(id), nil)
+	return send[json.RawMessage](ctx, a, http.MethodDelete, "events/"+segment(id), nil)
 }
 
 // Endpoints lists every endpoint that is configured or has events.
@@ -125,12 +126,12 @@ func (a *Admin) Latency(ctx context.Context) (Reply[LatencyList], error) {
 
 // Endpoint shows one endpoint.
 func (a *Admin) Endpoint(ctx context.Context, name string) (Reply[Endpoint], error) {
-	return get[Endpoint](ctx, a, "endpoints/"+url.PathEscape(name), nil)
+	return get[Endpoint](ctx, a, "endpoints/"+segment(name), nil)
 }
 
 // ActOnEndpoint pauses, resumes or resets an endpoint; action is the API's word.
 func (a *Admin) ActOnEndpoint(ctx context.Context, name, action string) (Reply[json.RawMessage], error) {
-	return send[json.RawMessage](ctx, a, http.MethodPost, "endpoints/"+url.PathEscape(name)+"/"+action, nil)
+	return send[json.RawMessage](ctx, a, http.MethodPost, "endpoints/"+segment(name)+"/"+action, nil)
 }
 
 // DeadLetters lists dead letters, newest first.
@@ -157,12 +158,12 @@ func (a *Admin) Replay(ctx context.Context, b Bulk) (Reply[BulkResult], error) {
 
 // ReplayProgress asks how far a paced replay is.
 func (a *Admin) ReplayProgress(ctx context.Context, id string) (Reply[PacedReplay], error) {
-	return get[PacedReplay](ctx, a, "dead-letters/replays/"+url.PathEscape(id), nil)
+	return get[PacedReplay](ctx, a, "dead-letters/replays/"+segment(id), nil)
 }
 
 // StopReplay ends a paced replay; what it has not replayed stays a dead letter.
 func (a *Admin) StopReplay(ctx context.Context, id string) (Reply[PacedReplay], error) {
-	return send[PacedReplay](ctx, a, http.MethodDelete, "dead-letters/replays/"+url.PathEscape(id), nil)
+	return send[PacedReplay](ctx, a, http.MethodDelete, "dead-letters/replays/"+segment(id), nil)
 }
 
 // Purge drops the selected dead letters for good.
@@ -178,4 +179,13 @@ func (a *Admin) SyncRefused(ctx context.Context, limit int) (Reply[RefusedList],
 // SyncRetry has all of them sent again.
 func (a *Admin) SyncRetry(ctx context.Context) (Reply[SyncRetried], error) {
 	return send[SyncRetried](ctx, a, http.MethodPost, "sync/retry", nil)
+}
+
+// segment makes a name one segment of a path. A name of dots alone, which an event ID may be, would be read as the path's
+// own dots (RFC 3986, section 5.2.4) if they stood there as they are.
+func segment(name string) string {
+	if name == "." || name == ".." {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return url.PathEscape(name)
 }

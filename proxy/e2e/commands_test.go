@@ -60,10 +60,16 @@ func TestCommandsOfARunningPostern(t *testing.T) {
 		}
 		p.typed(0, command+" --json")
 	}
+	for _, id := range []string{".", "..", "a:b"} { // valid as IDs, and special in a path
+		p.typed(0, "send --to denied -d body --delay 1h --event-id "+id, id+": accepted")
+		p.typed(0, "events show "+id, "denied")
+		p.typed(0, "events delete "+id, "deleted")
+	}
 	p.typed(1, "events show nobody", "404")
 	p.typed(1, "endpoints show nobody", "404")
 	p.typed(2, "events --state lost", "state")
 	p.typed(2, "dead-letters list --since yesterday", "since")
+	p.typed(2, "healthcheck --timeout 0s", "more than 0s")
 	p.typed(2, "frobnicate", "frobnicate")
 
 	denied.setAnswer(nil)
