@@ -1,12 +1,15 @@
 package delivery_test
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 	"net"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,5 +184,36 @@ func TestOnWroteIsSilentWhereNothingLeft(t *testing.T) {
 		OnWrote: func(time.Time) { t.Error("told that it left") }})
 	if !got.Unsent || got.Class != "connect" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// writes counts how often something was written to a connection.
+type writes struct {
+	net.Conn
+	n atomic.Int64
+}
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.n.Add(1)
+	return w.Conn.Write(p)
+}
+
+// TestARequestIsOneWrite: header and body of an ordinary request leave together. net/http sends the header ahead, in a
+// packet and a system call of its own, where it does not know the type of the body.
+func TestARequestIsOneWrite(t *testing.T) {
+	r := newRecv(t, say(ok204))
+	for _, event := range []*spool.Event{
+		newEvent("POST", r.url("/"), strings.Repeat("x", 500)), newEvent("POST", r.url("/"), ""), newEvent("GET", r.url("/"), ""),
+	} {
+		var w writes
+		e := newEndpoint(t)
+		e.RoundTripper = &http.Transport{DisableKeepAlives: true, DisableCompression: true,
+			DialContext: func(ctx context.Context, network, addr string) (c net.Conn, err error) {
+				w.Conn, err = new(net.Dialer).DialContext(ctx, network, addr)
+				return &w, err
+			}}
+		if got := send(t, e, event); got.Class != "" || w.n.Load() != 1 {
+			t.Errorf("%s with %d bytes took %d writes: %+v", event.Method, len(event.Body), w.n.Load(), got)
+		}
 	}
 }
