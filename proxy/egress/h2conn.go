@@ -67,9 +67,8 @@ func (c *h2conn) roundTrip(req *http.Request) (*http.Response, error) {
 			trace.GotConn(httptrace.GotConnInfo{Conn: s, Reused: c.proven.Load()})
 		}
 	}
-	out := req.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteHeaderField: func(string, []string) { s.begin(true) }, // just before the frame is written
-	}))
+	s.trace.WroteHeaderField = func(string, []string) { s.begin(true) } // just before the frame is written
+	out := req.WithContext(httptrace.WithClientTrace(ctx, &s.trace))
 	if out.ContentLength == 0 {
 		// No body, and said so in the HEADERS frame. Nothing sends it twice here: see pool.
 		out.Body, out.TransferEncoding = http.NoBody, nil
@@ -147,6 +146,7 @@ func (c *h2conn) explain(err error, s *stream) error {
 type stream struct {
 	net.Conn
 	conn    *h2conn
+	trace   httptrace.ClientTrace
 	counted atomic.Bool // no longer in conn.starting
 	started atomic.Bool // something may have left
 }

@@ -91,19 +91,15 @@ func (p *pool) roundTrip(req *http.Request) (*http.Response, error) {
 // take picks a connection that has a stream to spare. It waits where one is about to have; nil means that a dial is
 // needed, or that ctx has ended.
 func (p *pool) take(ctx context.Context, t *ticket) *h2conn {
+	var changed <-chan struct{}
 	for {
-		changed := p.changed.wait() // before looking, so that nothing is missed
-		p.mu.Lock()
-		c, wait, dead := t.conn, time.Duration(0), []*h2conn(nil)
-		if t.conn = nil; c == nil {
-			c, wait, dead = p.pickLocked(t.host)
-		}
-		p.mu.Unlock()
-		for _, d := range dead {
-			d.retire()
-		}
+		c, wait := p.look(t)
 		if c != nil || wait == 0 {
 			return c
+		}
+		if changed == nil {
+			changed = p.changed.wait() // and look again, so that nothing is missed in between
+			continue
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -115,29 +111,53 @@ func (p *pool) take(ctx context.Context, t *ticket) *h2conn {
 		if ctx.Err() != nil {
 			return nil
 		}
+		changed = p.changed.wait()
 	}
 }
 
-// pickLocked finds a connection with a stream to spare, or says how long to wait for one at most; zero: not at all.
+// look picks the ticket's own connection, or another one; without either it tells how long to wait.
+func (p *pool) look(t *ticket) (*h2conn, time.Duration) {
+	p.mu.Lock()
+	c, wait, dead := t.conn, time.Duration(0), []*h2conn(nil)
+	if t.conn = nil; c == nil {
+		c, wait, dead = p.pickLocked(t.host)
+	}
+	p.mu.Unlock()
+	for _, d := range dead {
+		d.retire()
+	}
+	return c, wait
+}
+
+// pickLocked finds a connection with a stream to spare, or says how long to wait for one at most; zero: not at all. Those
+// that are closed, or told to go away, are no longer the origin's.
 func (p *pool) pickLocked(host string) (found *h2conn, wait time.Duration, dead []*h2conn) {
 	o := p.origins[host]
 	if o == nil {
 		return nil, 0, nil
 	}
-	for _, c := range slices.Clone(o.conns) {
+	for _, c := range o.conns {
 		left, unused := c.unsettled(), c.unused()
 		switch {
-		case c.cc.Err() != nil || unused && c.spare() == 0: // closed, or told to go away
-			o.remove(c)
+		case c.cc.Err() != nil || unused && c.spare() == 0:
 			dead = append(dead, c)
 		case c.spare() > 0 && (left == 0 || unused):
-			c.starting.Add(1)
-			return c, 0, dead
+			found = c
 		case left > 0:
 			wait = min(left, settlePoll)
 		}
+		if found != nil {
+			break
+		}
 	}
-	if wait == 0 && o.full(p.limit) {
+	for _, d := range dead {
+		o.remove(d)
+	}
+	switch {
+	case found != nil:
+		found.starting.Add(1)
+		return found, 0, dead
+	case wait == 0 && o.full(p.limit):
 		wait = time.Minute // until a stream ends; or the request's time
 	}
 	return nil, wait, dead
