@@ -152,9 +152,20 @@ func (ed *edition) compile(name string, url target.Target, p configs.Policy, nam
 	e := &entry{client: client}
 	e.endpoint = &delivery.Endpoint{
 		Name: name, URL: url, Timeout: p.Timeout, Set: headers(p.Headers), BodyMatches: p.Success.BodyMatches,
-		BodyRejects: p.Success.BodyRejects, Sign: sign, RoundTripper: client, Blocked: reach.CheckTarget,
+		BodyRejects: p.Success.BodyRejects, Sign: sign, RoundTripper: client, Blocked: blocked(reach, url),
 	}
 	return e, nil
+}
+
+// blocked is the policy's word on a target. It depends on the host alone, which nearly always is the endpoint's own.
+func blocked(reach egress.Policy, own target.Target) func(target.Target) error {
+	verdict := reach.CheckTarget(own)
+	return func(t target.Target) error {
+		if t.Host == own.Host {
+			return verdict
+		}
+		return reach.CheckTarget(t)
+	}
 }
 
 // reach is where endpoints may lead: a named one's own origin was written down by the operator.

@@ -17,7 +17,7 @@ type attempt struct {
 	job     *Job
 	started time.Time // with its monotonic reading
 	target  target.Target
-	url     *url.URL
+	url     url.URL
 	header  http.Header
 	cancel  context.CancelFunc // ends all that the attempt waits for
 	// location is that of a 3xx answer, taken away from http.Client so that it follows nothing.

@@ -51,7 +51,7 @@ var none = http.Header{}
 func (a *attempt) standIn(ctx context.Context) *http.Request {
 	a.context = attemptContext{ctx, a}
 	r := &http.Request{
-		Method: a.job.Event.Method, URL: a.url, Header: none,
+		Method: a.job.Event.Method, URL: &a.url, Header: none,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
 	return r.WithContext(a.wire.watch(&a.context))

@@ -95,7 +95,7 @@ func through(t *testing.T, c http.RoundTripper, raw string) (*http.Response, err
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := c.RoundTrip((&http.Request{Method: "GET", URL: u, Host: parsed.Host, Header: http.Header{}}).WithContext(t.Context()))
+	resp, err := c.RoundTrip((&http.Request{Method: "GET", URL: &u, Host: parsed.Host, Header: http.Header{}}).WithContext(t.Context()))
 	if err == nil {
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()

@@ -8,20 +8,20 @@ import (
 // URL gives net/http an address whose request line is exactly PathQuery. A url.URL carries a path either decoded
 // (and encodes it anew, by its own taste) or as Opaque (and turns a leading // into an authority), so that a path
 // which begins with // must be one that net/url would write the same way: else ErrOnWire.
-func (t Target) URL() (*url.URL, error) {
-	u := &url.URL{Scheme: t.Scheme, Host: t.Host, Opaque: t.PathQuery}
+func (t Target) URL() (url.URL, error) {
+	u := url.URL{Scheme: t.Scheme, Host: t.Host, Opaque: t.PathQuery}
 	if !strings.HasPrefix(t.PathQuery, "//") {
 		return u, nil
 	}
 	path, query, hasQuery := strings.Cut(t.PathQuery, "?")
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
-		return nil, ErrOnWire
+		return url.URL{}, ErrOnWire
 	}
 	u.Opaque, u.Path, u.RawPath = "", decoded, path
 	u.RawQuery, u.ForceQuery = query, hasQuery && query == ""
 	if u.RequestURI() != t.PathQuery {
-		return nil, ErrOnWire
+		return url.URL{}, ErrOnWire
 	}
 	return u, nil
 }

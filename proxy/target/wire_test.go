@@ -22,7 +22,7 @@ func onWire(t *testing.T, to target.Target) (line, host string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &http.Request{Method: "PUT", URL: u, Header: http.Header{"User-Agent": nil}}
+	r := &http.Request{Method: "PUT", URL: &u, Header: http.Header{"User-Agent": nil}}
 	var sent bytes.Buffer
 	if err := r.Write(&sent); err != nil {
 		t.Fatalf("%#v: %v", to, err)
@@ -88,7 +88,7 @@ func TestTransportKeepsTheBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, want := exchange(t, u), "GET "+pathQuery+" HTTP/1.1"; got != want {
+		if got, want := exchange(t, &u), "GET "+pathQuery+" HTTP/1.1"; got != want {
 			t.Errorf("sent %q, want %q", got, want)
 		}
 	}
