@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,7 +14,23 @@ func TestMain(m *testing.M) {
 	time.Local = time.UTC // tables show local time
 	testscript.Main(m, map[string]func(){
 		"postern": func() {
-			os.Exit(Main(Process{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv}))
+			os.Exit(Main(Process{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.LookupEnv, now: clock()}))
 		},
 	})
+}
+
+// panicAfter, in the environment, is how often the time may be asked for before that panics.
+const panicAfter = "POSTERN_TEST_PANIC_AFTER"
+
+func clock() func() time.Time {
+	left, err := strconv.Atoi(os.Getenv(panicAfter))
+	if err != nil {
+		return time.Now
+	}
+	return func() time.Time {
+		if left--; left < 0 {
+			panic(panicAfter)
+		}
+		return time.Now()
+	}
 }

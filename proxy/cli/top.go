@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"postern/proxy/cli/term"
@@ -39,6 +41,9 @@ func (c *topCmd) Run(s *session) error {
 	defer admin.Close()
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
+	// These two would end it without giving the terminal back.
+	ctx, unhook := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGQUIT)
+	defer unhook()
 	g := &glance{now: s.now}
 	// What cannot be reached at all is told as any other command does, before the terminal is taken.
 	if err := g.look(ctx, admin); err != nil {

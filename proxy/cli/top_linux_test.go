@@ -107,12 +107,15 @@ func (c *console) see(from int, what string) int {
 	}
 }
 
-// watched starts top on the console.
-func (c *console) watched(admin string, env ...string) *exec.Cmd {
+// watched starts top on the console, and shows it on another one where that is given.
+func (c *console) watched(admin string, on *console, env ...string) *exec.Cmd {
 	c.t.Helper()
 	cmd := command(c.t, "top", "--admin", admin, "--interval", "100ms")
 	cmd.Env = append(os.Environ(), append([]string{"TERM=xterm", "COLUMNS="}, env...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.slave, c.slave, c.slave
+	if on != nil {
+		cmd.Stdout = on.slave
+	}
 	if err := cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
@@ -120,23 +123,25 @@ func (c *console) watched(admin string, env ...string) *exec.Cmd {
 	return cmd
 }
 
+// leave is what gives the terminal's own text and its cursor back.
+const leave = "\x1b[?25h\x1b[?1049l"
+
 // gone waits for the end, and looks whether the terminal is as it was.
-func (c *console) gone(cmd *exec.Cmd, how string) {
+func (c *console) gone(cmd *exec.Cmd, how string, code int) {
 	c.t.Helper()
-	if err := cmd.Wait(); err != nil {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != code {
 		c.t.Errorf("%s: %v: %q", how, err, c.text())
 	}
 	if c.mode() != c.before {
 		c.t.Errorf("%s: the terminal is not as it was", how)
 	}
-	c.see(0, "\x1b[?25h\x1b[?1049l")
 }
 
-// TestTopOnATerminal watches a running Postern, is held and let go, follows the window, and leaves nothing behind however
-// it is ended.
-func TestTopOnATerminal(t *testing.T) {
+// toWatch starts a Postern to be watched, and returns where its admin API is.
+func toWatch(t *testing.T) (admin string) {
+	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
-	admin := "unix:" + socket + "a"
+	admin = "unix:" + socket + "a"
 	run := command(t, "run", "--dev", "--listen", "unix:"+socket, "--admin-listen", admin)
 	if err := run.Start(); err != nil {
 		t.Fatal(err)
@@ -146,14 +151,23 @@ func TestTopOnATerminal(t *testing.T) {
 		run.Wait()
 	})
 	waitForSocket(t, socket+"a")
+	return admin
+}
+
+// TestTopOnATerminal watches a running Postern, is held and let go, follows the window, and leaves nothing behind however
+// it is ended.
+func TestTopOnATerminal(t *testing.T) {
+	admin := toWatch(t)
 	for how, end := range map[string]func(c *console, cmd *exec.Cmd){
 		"q":       func(c *console, _ *exec.Cmd) { c.master.WriteString("q") },
 		"Ctrl-C":  func(c *console, _ *exec.Cmd) { c.master.WriteString("\x03") },
 		"SIGTERM": func(_ *console, cmd *exec.Cmd) { cmd.Process.Signal(syscall.SIGTERM) },
 		"SIGINT":  func(_ *console, cmd *exec.Cmd) { cmd.Process.Signal(syscall.SIGINT) },
+		"SIGHUP":  func(_ *console, cmd *exec.Cmd) { cmd.Process.Signal(syscall.SIGHUP) },
+		"SIGQUIT": func(_ *console, cmd *exec.Cmd) { cmd.Process.Signal(syscall.SIGQUIT) },
 	} {
 		c := newConsole(t, 80, 24)
-		cmd := c.watched(admin, "NO_COLOR=1")
+		cmd := c.watched(admin, nil, "NO_COLOR=1")
 		at := c.see(0, "q quit")
 		if c.mode() == c.before {
 			t.Errorf("%s: keys are not taken as they are pressed", how)
@@ -171,8 +185,31 @@ func TestTopOnATerminal(t *testing.T) {
 			t.Errorf("%s: colours although NO_COLOR is set: %q", how, c.text())
 		}
 		end(c, cmd)
-		c.gone(cmd, how)
+		c.gone(cmd, how, exitDone)
+		c.see(0, leave)
 	}
+}
+
+// TestTopPanicsOnATerminal: what went wrong is told on the terminal as it was before.
+func TestTopPanicsOnATerminal(t *testing.T) {
+	c := newConsole(t, 80, 24)
+	cmd := c.watched(toWatch(t), nil, panicAfter+"=20")
+	c.see(0, "q quit")
+	c.gone(cmd, "a panic", 2)
+	c.see(c.see(0, leave), "panic: "+panicAfter)
+}
+
+// TestTopLosesItsTerminal: where nothing can be drawn any more, the keyboard's terminal is given back all the same.
+func TestTopLosesItsTerminal(t *testing.T) {
+	keyboard, picture := newConsole(t, 80, 24), newConsole(t, 80, 24)
+	cmd := keyboard.watched(toWatch(t), picture)
+	picture.see(0, "q quit")
+	if keyboard.mode() == keyboard.before {
+		t.Error("keys are not taken as they are pressed")
+	}
+	picture.master.Close() // the reader lets go of it with the next picture
+	keyboard.gone(cmd, "an error", exitFailed)
+	keyboard.see(0, "input/output error")
 }
 
 // waitForSocket waits until Postern answers there.
