@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"postern/proxy/cli/term"
+	"postern/proxy/client"
 	"postern/proxy/fleet"
 )
 
@@ -38,23 +39,7 @@ func (c *fleetStatusCmd) Run(s *session) error {
 }
 
 func (s *session) fleetFacts(st fleet.Status, endpoint string) []fact {
-	oldest, average := "-", "-"
-	if st.OldestPending != nil {
-		oldest = term.When(*st.OldestPending, st.Now)
-	}
-	if st.AvgDeliveryMS != nil {
-		average = term.Millis(*st.AvgDeliveryMS)
-	}
-	facts := []fact{
-		{name: "pending", value: fmt.Sprint(st.Pending)},
-		{name: "awaiting retry", value: fmt.Sprint(st.AwaitingRetry), color: some(st.AwaitingRetry, term.Warn)},
-		{name: "in flight", value: fmt.Sprint(st.InFlight)},
-		{name: "dead letters", value: fmt.Sprint(st.DeadLetter), color: some(st.DeadLetter, term.Bad)},
-		{name: "delivered, last hour", value: fmt.Sprint(st.DeliveredLastHour)},
-		{name: "failed attempts, last hour", value: fmt.Sprint(st.FailedLastHour)},
-		{name: "oldest pending", value: oldest},
-		{name: "average delivery, last hour", value: average},
-	}
+	facts := pipelineFacts(client.Pipeline(st.Pipeline), st.Now)
 	if endpoint != "" {
 		return append([]fact{{name: "endpoint", value: endpoint}}, facts...)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"postern/proxy/cli/term"
 	"postern/proxy/client"
@@ -44,25 +45,7 @@ type fact struct {
 }
 
 func (s *session) statusFacts(st client.Status) []fact {
-	oldest := "-"
-	if st.OldestPending != nil {
-		oldest = term.When(*st.OldestPending, s.now())
-	}
-	average := "-"
-	if st.AvgDeliveryMsLastHour != nil && st.DeliveredLastHour > 0 {
-		average = term.Millis(*st.AvgDeliveryMsLastHour)
-	}
-	facts := []fact{
-		{name: "pending", value: fmt.Sprint(st.Pending)},
-		{name: "awaiting retry", value: fmt.Sprint(st.AwaitingRetry), color: some(st.AwaitingRetry, term.Warn)},
-		{name: "in flight", value: fmt.Sprint(st.InFlight)},
-		{name: "dead letters", value: fmt.Sprint(st.DeadLetter), color: some(st.DeadLetter, term.Bad)},
-		{name: "delivered, last hour", value: fmt.Sprint(st.DeliveredLastHour)},
-		{name: "failed attempts, last hour", value: fmt.Sprint(st.FailedLastHour)},
-		{name: "oldest pending", value: oldest},
-		{name: "average delivery, last hour", value: average},
-		{name: "spool", value: term.Bytes(st.SpoolBytes)},
-	}
+	facts := append(pipelineFacts(st.Pipeline, s.now()), fact{name: "spool", value: term.Bytes(st.SpoolBytes)})
 	if st.InstanceID != "" {
 		facts = append(facts, fact{name: "instance", value: st.InstanceID})
 	}
@@ -70,6 +53,27 @@ func (s *session) statusFacts(st client.Status) []fact {
 		facts = append(facts, fact{name: "version", value: st.Version})
 	}
 	return facts
+}
+
+// pipelineFacts are the counts of one instance or of the fleet. Spools are named by the caller: one or all of them.
+func pipelineFacts(p client.Pipeline, now time.Time) []fact {
+	oldest, average := "-", "-"
+	if p.OldestPending != nil {
+		oldest = term.When(*p.OldestPending, now)
+	}
+	if p.AvgDeliveryMS != nil {
+		average = term.Millis(*p.AvgDeliveryMS)
+	}
+	return []fact{
+		{name: "pending", value: fmt.Sprint(p.Pending)},
+		{name: "awaiting retry", value: fmt.Sprint(p.AwaitingRetry), color: some(p.AwaitingRetry, term.Warn)},
+		{name: "in flight", value: fmt.Sprint(p.InFlight)},
+		{name: "dead letters", value: fmt.Sprint(p.DeadLetter), color: some(p.DeadLetter, term.Bad)},
+		{name: "delivered, last hour", value: fmt.Sprint(p.DeliveredLastHour)},
+		{name: "failed attempts, last hour", value: fmt.Sprint(p.FailedLastHour)},
+		{name: "oldest pending", value: oldest},
+		{name: "average delivery, last hour", value: average},
+	}
 }
 
 // some colours a count that is not zero.

@@ -21,7 +21,9 @@ func troubled() *glance {
 	return &glance{
 		now: func() time.Time { return now },
 		status: client.Status{
-			Pending: 17, AwaitingRetry: 2, InFlight: 3, DeadLetter: 10, OldestPending: at(-4 * time.Minute), SpoolBytes: 5 << 20,
+			Pipeline: client.Pipeline{
+				Pending: 17, AwaitingRetry: 2, InFlight: 3, DeadLetter: 10, OldestPending: at(-4 * time.Minute), SpoolBytes: 5 << 20,
+			},
 			InstanceID: "1b4e28ba-2fa1-11d2-883f-0016d3cca427", Version: "1.2.3", Ready: true,
 			Sync: json.RawMessage(`{"enabled":true,"connected":true,"lag_seconds":1.5}`),
 		},

@@ -177,7 +177,7 @@ func TestUnixSocketAndToken(t *testing.T) {
 	t.Cleanup(func() { server.Close() })
 	a := newAdmin(t, Config{Address: "unix:" + socket, TokenFile: token, UserAgent: "Postern/9"})
 	got, err := a.Status(t.Context())
-	if err != nil || got.Value.Pending != 7 || got.Value.AvgDeliveryMsLastHour != nil || !got.Value.OldestPending.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) {
+	if err != nil || got.Value.Pending != 7 || got.Value.AvgDeliveryMS != nil || !got.Value.OldestPending.Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) {
 		t.Errorf("got %+v, %v", got.Value, err)
 	}
 	if a.Address() != "unix:"+socket {

@@ -9,19 +9,24 @@ import (
 
 // Status is GET status.
 type Status struct {
-	Pending               int64           `json:"pending"`
-	AwaitingRetry         int64           `json:"awaiting_retry"`
-	InFlight              int64           `json:"in_flight"`
-	DeadLetter            int64           `json:"dead_letter"`
-	DeliveredLastHour     int64           `json:"delivered_last_hour"`
-	FailedLastHour        int64           `json:"failed_last_hour"`
-	OldestPending         *time.Time      `json:"oldest_pending"`
-	AvgDeliveryMsLastHour *float64        `json:"avg_delivery_ms_last_hour"`
-	SpoolBytes            int64           `json:"spool_bytes"`
-	Sync                  json.RawMessage `json:"sync"`
-	InstanceID            string          `json:"instance_id"`
-	Version               string          `json:"version"`
-	Ready                 bool            `json:"ready"`
+	Pipeline
+	Sync       json.RawMessage `json:"sync"`
+	InstanceID string          `json:"instance_id"`
+	Version    string          `json:"version"`
+	Ready      bool            `json:"ready"`
+}
+
+// Pipeline is what GET status counts. The fleet's view pipeline_status counts the same, and pgstore.Pipeline converts to it.
+type Pipeline struct {
+	Pending           int64      `json:"pending"`
+	AwaitingRetry     int64      `json:"awaiting_retry"`
+	InFlight          int64      `json:"in_flight"`
+	DeadLetter        int64      `json:"dead_letter"`
+	DeliveredLastHour int64      `json:"delivered_last_hour"`
+	FailedLastHour    int64      `json:"failed_last_hour"`
+	OldestPending     *time.Time `json:"oldest_pending"`
+	AvgDeliveryMS     *float64   `json:"avg_delivery_ms_last_hour"` // nil where nothing was delivered
+	SpoolBytes        int64      `json:"spool_bytes"`
 }
 
 // Event is an event as lists show it; Attempts and what follows it are there where one event was asked for.

@@ -12,6 +12,14 @@ import (
 
 // Status is the one row of pipeline_status. Its names are those of GET status.
 type Status struct {
+	Pipeline
+	Sync FleetSync `json:"sync"`
+	// Now is the server's clock, for ages.
+	Now time.Time `json:"now"`
+}
+
+// Pipeline is what pipeline_status counts.
+type Pipeline struct {
 	Pending           int64      `json:"pending"`
 	AwaitingRetry     int64      `json:"awaiting_retry"`
 	InFlight          int64      `json:"in_flight"`
@@ -21,9 +29,6 @@ type Status struct {
 	OldestPending     *time.Time `json:"oldest_pending"`
 	AvgDeliveryMS     *float64   `json:"avg_delivery_ms_last_hour"`
 	SpoolBytes        int64      `json:"spool_bytes"`
-	Sync              FleetSync  `json:"sync"`
-	// Now is the server's clock, for ages.
-	Now time.Time `json:"now"`
 }
 
 // FleetSync sums up the instances that are alive.
