@@ -121,7 +121,11 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	if g.http2 != nil && req.URL.Scheme == "https" {
 		return g.http2.roundTrip(req)
 	}
-	return g.http1.RoundTrip(toDial(req, nil))
+	resp, err := g.http1.RoundTrip(toDial(req, nil))
+	if err == nil && c.proxy != nil && req.URL.Scheme == "http" {
+		return c.proxy.judge(resp)
+	}
+	return resp, err
 }
 
 // generation is the current one; a new one after the TLS files have changed. Connections of the one before end with the

@@ -87,8 +87,8 @@ func (d *dialer) dialProxy(ctx context.Context, network, _ string) (net.Conn, er
 	return &conn{Conn: secure}, nil
 }
 
-// errTunnel means that the proxy did not connect us.
-var errTunnel = errors.New("the outbound proxy refused the tunnel")
+// errTunnel means that the proxy did not connect us, or would not pass a plain-http request on.
+var errTunnel = errors.New("the outbound proxy refused to connect")
 
 // tunnel asks the proxy for a connection to addr (RFC 9110, section 9.3.6).
 func (d *dialer) tunnel(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -145,6 +145,16 @@ func (g *generation) throughProxy(req *http.Request) (*http.Request, error) {
 	out := *req
 	out.URL = &u
 	return &out, nil
+}
+
+// judge tells an answer to a plain-http request that can only be the proxy's own: it wants other credentials (RFC 9110,
+// section 15.5.8). The request got no further, as behind a tunnel that was refused, and the receiver has no part in it.
+func (p *outbound) judge(resp *http.Response) (*http.Response, error) {
+	if resp.StatusCode != http.StatusProxyAuthRequired {
+		return resp, nil
+	}
+	resp.Body.Close()
+	return nil, &PhaseError{Phase: retry.Connect, Err: errTunnel}
 }
 
 // checkProxied judges the target's address as far as that can be known on this side of the proxy.

@@ -20,7 +20,7 @@ import (
 type forward struct {
 	*httptest.Server
 	tunnelTo string
-	status   int // of CONNECT
+	status   int // of CONNECT, and of a plain request
 	arrived  chan struct{}
 
 	mu    sync.Mutex // guards asked, and tunnelTo once it is in use
@@ -51,6 +51,7 @@ func (f *forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 	}
 	if r.Method != http.MethodConnect {
+		w.WriteHeader(f.status)
 		return
 	}
 	if f.status != 200 {
@@ -130,6 +131,23 @@ func TestProxyPlain(t *testing.T) {
 	}
 	if asked := f.take(); asked != nil {
 		t.Errorf("the proxy was asked for what is refused: %q", asked)
+	}
+}
+
+// A proxy that wants other credentials has passed nothing on, with or without a tunnel: no connection, and not an answer of
+// the receiver's that would make a dead letter at once. Other answers to a plain request may be the receiver's own.
+func TestProxyWantsCredentials(t *testing.T) {
+	f := newForward(t, false, "")
+	c := newClient(t, egress.Options{Proxy: f.URL, Resolver: zone("pub.example", "8.8.8.8").resolver()})
+	f.status = http.StatusProxyAuthRequired
+	for _, raw := range []string{"http://pub.example/", "https://pub.example/"} {
+		if _, err := through(t, c, raw); classOf(err) != retry.Connect {
+			t.Errorf("%s: %v, want connect", raw, err)
+		}
+	}
+	f.status = http.StatusForbidden
+	if resp, err := through(t, c, "http://pub.example/"); err != nil || resp.StatusCode != http.StatusForbidden {
+		t.Errorf("an answer that may be the receiver's: %v", err)
 	}
 }
 
