@@ -12,7 +12,7 @@ import (
 )
 
 // attempt is what the links of the chain hand on to each other. Only the goroutine of Send touches it, but for the wire,
-// which net/http may still hold on to when the attempt has ended: so no attempt is ever used for another event.
+// which a dial may still hold on to when the attempt has ended: so no attempt is ever used for another event.
 type attempt struct {
 	job     *Job
 	started time.Time // with its monotonic reading
@@ -23,13 +23,18 @@ type attempt struct {
 	// location is that of a 3xx answer, taken away from http.Client so that it follows nothing.
 	location string
 	context  attemptContext
-	wire     wire
+	wire     *wire
+	own      wire // where nothing holds on to it
 	result   Result
 }
 
 func newAttempt(j *Job) *attempt {
 	a := &attempt{job: j, started: time.Now()}
-	a.wire.onWrote = j.OnWrote
+	a.wire = &a.own
+	if j.OnWrote != nil {
+		// The connection keeps it until its next request, which may be long. It is not to keep the event with it.
+		a.wire = &wire{onWrote: j.OnWrote}
+	}
 	a.result.Attempt = spool.Attempt{Number: j.Number, StartedAt: a.started.UTC().Truncate(time.Microsecond)}
 	return a
 }

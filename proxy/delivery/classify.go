@@ -54,11 +54,11 @@ func failed(ctx context.Context, a *attempt, err error) {
 		a.result.Cut = true
 	}
 	class := classify(ctx, err)
-	a.result.Unsent = unsent(&a.wire, class)
+	a.result.Unsent = unsent(a.wire, class)
 	if a.result.Unsent && exhausted(err) {
 		a.result.Cut, a.result.Exhausted = true, true
 	}
-	a.result.Stale = class == retry.Connection && stale(&a.wire, err)
+	a.result.Stale = class == retry.Connection && stale(a.wire, err)
 	a.result.Sampled = class == retry.Timeout
 	if class == retry.Connection && alerted(err) {
 		class = retry.TLS // which is known now, and says nothing about what had left by then

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -214,6 +215,35 @@ func TestARequestIsOneWrite(t *testing.T) {
 			}}
 		if got := send(t, e, event); got.Class != "" || w.n.Load() != 1 {
 			t.Errorf("%s with %d bytes took %d writes: %+v", event.Method, len(event.Body), w.n.Load(), got)
+		}
+	}
+}
+
+// TestAnIdleConnectionKeepsNoEvent: bodies are large, and a connection may be idle for long.
+func TestAnIdleConnectionKeepsNoEvent(t *testing.T) {
+	r := newRecv(t, say(ok204))
+	e := newEndpoint(t)
+	for _, onWrote := range []func(time.Time){nil, func(time.Time) {}} {
+		gone := make(chan struct{})
+		func() {
+			event := newEvent("POST", r.url("/"), "body")
+			runtime.AddCleanup(event, func(gone chan struct{}) { close(gone) }, gone)
+			got := newSender().Send(t.Context(), &delivery.Job{Event: event, Number: 1, Endpoint: e, OnWrote: onWrote})
+			if got.Class != "" {
+				t.Fatalf("%+v", got)
+			}
+		}()
+		for until := time.Now().Add(5 * time.Second); ; {
+			runtime.GC()
+			select {
+			case <-gone:
+			case <-time.After(time.Millisecond):
+				if time.Now().Before(until) {
+					continue
+				}
+				t.Errorf("told when it was written: %v; the event is still in memory", onWrote != nil)
+			}
+			break
 		}
 	}
 }
