@@ -35,7 +35,7 @@ func (c *fleetSlowCmd) Run(s *session) error {
 			return s.encode(map[string]any{"endpoints": list})
 		}
 		if len(list) == 0 {
-			_, err := fmt.Fprintf(s.out, "No endpoint has a p95 over %s in the last %s.\n", c.P95, c.Since)
+			_, err := fmt.Fprintf(s.out, "No endpoint with at least %d samples has a p95 over %s in the last %s.\n", c.MinSamples, c.P95, c.Since)
 			return err
 		}
 		return s.slowTable(list)

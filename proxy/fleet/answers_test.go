@@ -33,6 +33,8 @@ func TestStatus(t *testing.T) {
 	}
 	one := must[fleet.Status](t)(c.fleet.Status(t.Context(), "https://b.example", time.Hour))
 	same(t, "one endpoint", fmt.Sprint(one.Pending, one.DeadLetter, one.DeliveredLastHour, len(one.Instances)), "1 2 0 2")
+	pasted := must[fleet.Status](t)(c.fleet.Status(t.Context(), "https://b.example?aff=7", time.Hour))
+	same(t, "the same with a query", fmt.Sprint(pasted.Pending, pasted.DeadLetter, pasted.DeliveredLastHour), "1 2 0")
 
 	text, err := json.Marshal(st)
 	var flat map[string]any

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"postern/sync/pgstore"
 )
@@ -30,6 +31,7 @@ func (f *Fleet) choose(ctx context.Context, endpoint string) (s selection, urls 
 	if endpoint == "" {
 		return s, nil, nil
 	}
+	endpoint, _, _ = strings.Cut(endpoint, "?") // a url out of the configuration is often pasted with its query
 	if urls, err = f.store.FleetEndpoints(ctx, endpoint); err != nil {
 		return s, nil, err
 	}
