@@ -99,6 +99,15 @@ func TestExitCodeOfABadRequest(t *testing.T) {
 	}
 }
 
+// A container's health check meets a listener with a token long before a person does.
+func TestHealthcheckWithoutItsToken(t *testing.T) {
+	f := newFake(t, nil)
+	f.status = 401
+	if got := f.on(t, "healthcheck"); got.code != 1 || strings.Contains(got.stderr, "not ready") || !strings.Contains(got.stderr, "--token-file") {
+		t.Errorf("code %d: %s", got.code, got.stderr)
+	}
+}
+
 func TestNotReady(t *testing.T) {
 	f := newFake(t, nil)
 	f.status, f.refusal = 503, `{"ready":false,"reasons":["the spool is full","stopping"]}`

@@ -67,11 +67,15 @@ func send[T any](ctx context.Context, a *Admin, method, path string, body any) (
 	return decode[T](got)
 }
 
-// Probe asks /healthz or /readyz and returns the status with the text that came with it.
+// Probe asks /healthz or /readyz and returns the status with the text that came with it. Where the listener lets nobody
+// ask without a token, or by this name, that is an error and no answer of the probe's.
 func (a *Admin) Probe(ctx context.Context, path string) (status int, text []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	got, err := a.call(ctx, http.MethodGet, path, nil)
+	if err == nil && (got.status == http.StatusUnauthorized || got.status == http.StatusForbidden) {
+		err = refusal(got)
+	}
 	return got.status, got.body, err
 }
 
