@@ -98,8 +98,15 @@ func TestProbes(t *testing.T) {
 				w.Body.String() != "postern_accepted_total{endpoint=\"partner-a\"} 1\n" {
 				t.Errorf("metrics: %d %v %s", w.Code, w.Header(), w.Body)
 			}
-			m.err = errors.New("no")
-			r.refused(get("/metrics"), 500)
+			m.err = errors.New("the client has gone")
+			func() {
+				defer func() {
+					if recover() != http.ErrAbortHandler {
+						t.Error("a page that breaks off ends like a whole one")
+					}
+				}()
+				get("/metrics")
+			}()
 		})
 	}
 	for _, path := range []string{"/", "/api/v1/status", "/api/v1/events", "/api/v1/endpoints/partner-a"} {

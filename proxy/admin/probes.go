@@ -1,12 +1,10 @@
 package admin
 
 import (
-	"bytes"
 	"encoding/json"
 	"net/http"
 
 	"postern/proxy/guard"
-	"postern/proxy/problem"
 )
 
 // NewProbes makes the handler of probes.listen: /healthz, /readyz and /metrics alone. ready may be nil.
@@ -51,12 +49,11 @@ func writeReady(w http.ResponseWriter, ready func() []string) {
 	writeText(w, "application/json", status, append(text, '\n'))
 }
 
-// writeMetrics writes the page in the text format that every Prometheus reads.
+// writeMetrics writes the page in the text format that every Prometheus reads, piece by piece: with many thousands of
+// endpoints it has tens of megabytes.
 func writeMetrics(w http.ResponseWriter, m Metrics) {
-	var page bytes.Buffer
-	if err := m.WritePrometheus(&page); err != nil {
-		problem.Write(w, problem.Problem{Status: 500, Slug: "internal", Title: "The metrics could not be written"})
-		return
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	if err := m.WritePrometheus(w); err != nil {
+		panic(http.ErrAbortHandler) // a page that breaks off must not pass for a whole one
 	}
-	writeText(w, "text/plain; version=0.0.4; charset=utf-8", http.StatusOK, page.Bytes())
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -14,18 +15,6 @@ const (
 	// maxReasons bounds postern_rejected_total. Ingest has about a dozen reasons.
 	maxReasons = 50
 )
-
-// endpointSeries are the handles of one endpoint, made once so that counting is a map look-up and an atomic add. All of
-// them exist from the endpoint's first sign of life, at zero: a counter that appears with the value 1 is no increase
-// to Prometheus, and the first dead letter is the one an alert is for.
-type endpointSeries struct {
-	label                                   string
-	accepted                                *metrics.Counter
-	delivered, transient, permanent         *metrics.Counter
-	exhausted, expired, permanentDead, gone *metrics.Counter
-	otherOutcome, otherReason               func() *metrics.Counter
-	duration, age                           *metrics.PrometheusHistogram
-}
 
 // Configured makes the series of these endpoints, so that they are on the page before their first event. Call it at
 // the start and after a reload. Endpoints that left keep their series until the process ends: their events may still
@@ -57,7 +46,12 @@ func (m *Metrics) endpoint(name string) *endpointSeries {
 			m.adHoc++
 		}
 	}
-	s = m.newSeries(name)
+	// Names that differ only in bytes that are no UTF-8 are one label.
+	label := strings.ToValidUTF8(name, replacement)
+	if s = m.endpoints[label]; s == nil {
+		s = newSeries(label)
+		m.endpoints[label] = s
+	}
 	m.endpoints[name] = s
 	return s
 }
@@ -75,52 +69,18 @@ func (m *Metrics) lookupLocked(name string) *endpointSeries {
 // isAdHoc tells the name of an ad hoc endpoint, which is an origin, from a configured one, which cannot hold a slash.
 func isAdHoc(name string) bool { return strings.Contains(name, "://") }
 
-func (m *Metrics) newSeries(name string) *endpointSeries {
-	of := func(f *family, pairs ...string) *metrics.Counter {
-		return f.counter(labels(append([]string{"endpoint", name}, pairs...)...))
+// all are the series of every endpoint in the order of the page.
+func (m *Metrics) all() []*endpointSeries {
+	m.mu.RLock()
+	list := make([]*endpointSeries, 0, len(m.endpoints))
+	for name, s := range m.endpoints {
+		if name == s.label { // else it is another way to write the same label
+			list = append(list, s)
+		}
 	}
-	only := labels("endpoint", name)
-	return &endpointSeries{
-		label:         name,
-		accepted:      m.accepted.counter(only),
-		delivered:     of(m.attempts, "outcome", OutcomeDelivered),
-		transient:     of(m.attempts, "outcome", OutcomeTransient),
-		permanent:     of(m.attempts, "outcome", OutcomePermanent),
-		exhausted:     of(m.dead, "reason", ReasonExhausted),
-		expired:       of(m.dead, "reason", ReasonExpired),
-		permanentDead: of(m.dead, "reason", ReasonPermanent),
-		gone:          of(m.dead, "reason", ReasonGone),
-		otherOutcome:  func() *metrics.Counter { return of(m.attempts, "outcome", Other) },
-		otherReason:   func() *metrics.Counter { return of(m.dead, "reason", Other) },
-		duration:      m.duration.histogram(only, durationBuckets),
-		age:           m.age.histogram(only, ageBuckets),
-	}
-}
-
-func (s *endpointSeries) outcome(word string) *metrics.Counter {
-	switch word {
-	case OutcomeDelivered:
-		return s.delivered
-	case OutcomeTransient:
-		return s.transient
-	case OutcomePermanent:
-		return s.permanent
-	}
-	return s.otherOutcome()
-}
-
-func (s *endpointSeries) reason(word string) *metrics.Counter {
-	switch word {
-	case ReasonExhausted:
-		return s.exhausted
-	case ReasonExpired:
-		return s.expired
-	case ReasonPermanent:
-		return s.permanentDead
-	case ReasonGone:
-		return s.gone
-	}
-	return s.otherReason()
+	m.mu.RUnlock()
+	slices.SortFunc(list, func(a, b *endpointSeries) int { return strings.Compare(a.label, b.label) })
+	return list
 }
 
 func (m *Metrics) rejection(reason string) *metrics.Counter {

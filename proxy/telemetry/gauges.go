@@ -1,8 +1,8 @@
 package telemetry
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
@@ -64,7 +64,7 @@ type Gauges struct {
 	SyncRejected int64
 }
 
-func (m *Metrics) writeGauges(page *bytes.Buffer, g Gauges) {
+func (m *Metrics) writeGauges(page io.Writer, g Gauges) {
 	writeHead(page, "postern_events", gauge, "Events in the spool, by state.")
 	for _, row := range []struct {
 		state string
@@ -95,7 +95,7 @@ func (m *Metrics) writeGauges(page *bytes.Buffer, g Gauges) {
 }
 
 // writeEndpointGauges shows the worst of the endpoints that share a label value: the page must not name a series twice.
-func (m *Metrics) writeEndpointGauges(page *bytes.Buffer, endpoints []EndpointGauges) {
+func (m *Metrics) writeEndpointGauges(page io.Writer, endpoints []EndpointGauges) {
 	if len(endpoints) == 0 {
 		return
 	}

@@ -2,13 +2,13 @@
 // package that knows the metrics library.
 //
 // It promises valid exposition text for any endpoint name, a bounded number of series whatever targets the application
-// comes up with, and counting that neither formats nor allocates once an endpoint is known. It keeps its own registry:
+// comes up with, and counting that neither formats nor allocates once an endpoint was counted. It keeps its own registry:
 // two Metrics in one process do not meet. It leaves out where the gauges come from (a Source is asked at every scrape)
 // and who may read them (package admin).
 package telemetry
 
 import (
-	"bytes"
+	"bufio"
 	"io"
 	"sync"
 	"time"
@@ -48,10 +48,9 @@ type Config struct {
 type Metrics struct {
 	source Source
 
-	accepted, rejected, attempts, dead *family
-	duration, age                      *family
-	single                             []*family // those that have no endpoint label, in the order of the page
-	buildInfo                          *family
+	rejected  *family
+	single    []*family // those that have no label, in the order of the page
+	buildInfo *family
 
 	commit   *metrics.PrometheusHistogram
 	syncRows *metrics.Counter
@@ -68,12 +67,7 @@ func New(cfg Config) *Metrics {
 	syncRows := newFamily("postern_sync_rows_total", counter, "Rows written to the central store.")
 	m := &Metrics{
 		source:    cfg.Source,
-		accepted:  newFamily("postern_accepted_total", counter, "Events accepted and synced to disk."),
 		rejected:  newFamily("postern_rejected_total", counter, "Requests that ingest refused, by reason."),
-		attempts:  newFamily("postern_attempts_total", counter, "Delivery attempts, by how they ended."),
-		duration:  newFamily("postern_attempt_duration_seconds", histogram, "Time from the start of an attempt to its response headers or its failure."),
-		age:       newFamily("postern_delivery_age_seconds", histogram, "Time from the acceptance of an event to its delivery."),
-		dead:      newFamily("postern_dead_letters_total", counter, "Events given up, by reason."),
 		buildInfo: newFamily("postern_build_info", gauge, "Always 1; the label names the running version."),
 		single:    []*family{commit, syncRows},
 		commit:    commit.histogram("", commitBuckets),
@@ -89,7 +83,7 @@ func New(cfg Config) *Metrics {
 }
 
 // Accepted counts one event that got its 202.
-func (m *Metrics) Accepted(endpoint string) { m.endpoint(endpoint).accepted.Inc() }
+func (m *Metrics) Accepted(endpoint string) { m.endpoint(endpoint).accepted.Add(1) }
 
 // Rejected counts one request that ingest refused. Reasons are a short fixed set of words; beyond maxReasons of them
 // the rest is counted as Other.
@@ -98,18 +92,20 @@ func (m *Metrics) Rejected(reason string) { m.rejection(reason).Inc() }
 // Attempt counts one attempt that ended, with how (Outcome…) and how long it took.
 func (m *Metrics) Attempt(endpoint, outcome string, d time.Duration) {
 	s := m.endpoint(endpoint)
-	s.outcome(outcome).Inc()
-	s.duration.Update(d.Seconds())
+	count(s.outcomes[:], outcomeWords[:], outcome)
+	s.duration.add(durationBuckets, max(d, 0).Seconds())
 }
 
 // Delivered records how old an event was when its receiver said yes.
 func (m *Metrics) Delivered(endpoint string, age time.Duration) {
-	// A clock that was set back must not lose the count: the library drops negative values.
-	m.endpoint(endpoint).age.Update(max(age, 0).Seconds())
+	// A clock that was set back must not lose the count, nor take from the sum.
+	m.endpoint(endpoint).age.add(ageBuckets, max(age, 0).Seconds())
 }
 
 // DeadLetter counts one event that was given up, with why (Reason…).
-func (m *Metrics) DeadLetter(endpoint, reason string) { m.endpoint(endpoint).reason(reason).Inc() }
+func (m *Metrics) DeadLetter(endpoint, reason string) {
+	count(m.endpoint(endpoint).reasons[:], reasonWords[:], reason)
+}
 
 // Commit records how long one spool commit took.
 func (m *Metrics) Commit(d time.Duration) { m.commit.Update(d.Seconds()) }
@@ -117,21 +113,53 @@ func (m *Metrics) Commit(d time.Duration) { m.commit.Update(d.Seconds()) }
 // SyncRows counts rows that the central store has taken.
 func (m *Metrics) SyncRows(n int) { m.syncRows.Add(max(n, 0)) }
 
-// WritePrometheus writes the whole page: Postern's own metrics, then those of the Go runtime and the process.
+// The families that have series for every endpoint.
+var (
+	outcomeLabels, reasonLabels = wordLabels("outcome", outcomeWords[:]), wordLabels("reason", reasonWords[:])
+
+	accepted = endpointFamily{"postern_accepted_total", counter, "Events accepted and synced to disk.",
+		func(page []byte, name string, s *endpointSeries) []byte {
+			return line(page, name, s.pairs, "", s.accepted.Load())
+		}}
+	attempts = endpointFamily{"postern_attempts_total", counter, "Delivery attempts, by how they ended.",
+		func(page []byte, name string, s *endpointSeries) []byte {
+			return words(page, name, s, outcomeLabels, s.outcomes[:])
+		}}
+	duration = endpointFamily{"postern_attempt_duration_seconds", histogram, "Time from the start of an attempt to its response headers or its failure.",
+		func(page []byte, name string, s *endpointSeries) []byte {
+			return durationBuckets.histogramLines(page, name, s, &s.duration)
+		}}
+	age = endpointFamily{"postern_delivery_age_seconds", histogram, "Time from the acceptance of an event to its delivery.",
+		func(page []byte, name string, s *endpointSeries) []byte {
+			return ageBuckets.histogramLines(page, name, s, &s.age)
+		}}
+	dead = endpointFamily{"postern_dead_letters_total", counter, "Events given up, by reason.",
+		func(page []byte, name string, s *endpointSeries) []byte {
+			return words(page, name, s, reasonLabels, s.reasons[:])
+		}}
+)
+
+// pageBuffer is how much of the page is written at once: with many thousands of endpoints it has tens of megabytes.
+const pageBuffer = 64 << 10
+
+// WritePrometheus writes the whole page: Postern's own metrics, then those of the Go runtime and the process. It writes
+// piece by piece; after an error what was written is the beginning of a page.
 func (m *Metrics) WritePrometheus(w io.Writer) error {
-	var page bytes.Buffer
-	for _, f := range []*family{m.accepted, m.rejected, m.attempts, m.duration, m.age, m.dead} {
-		f.write(&page)
+	page := bufio.NewWriterSize(w, pageBuffer)
+	endpoints := m.all()
+	accepted.write(page, endpoints)
+	m.rejected.write(page)
+	for _, f := range []endpointFamily{attempts, duration, age, dead} {
+		f.write(page, endpoints)
 	}
 	if m.source != nil {
-		m.writeGauges(&page, m.source.Gauges())
+		m.writeGauges(page, m.source.Gauges())
 	}
 	for _, f := range m.single {
-		f.write(&page)
+		f.write(page)
 	}
-	m.buildInfo.write(&page)
-	metrics.WriteProcessMetrics(&page)
-	metrics.WriteFDMetrics(&page)
-	_, err := w.Write(page.Bytes())
-	return err
+	m.buildInfo.write(page)
+	metrics.WriteProcessMetrics(page)
+	metrics.WriteFDMetrics(page)
+	return page.Flush()
 }

@@ -92,6 +92,20 @@ func TestAnyEndpointNameGivesAValidPage(t *testing.T) {
 	}
 }
 
+// TestNamesOfOneLabel: names that differ only in what cannot be shown are counted together; the page must not name a
+// series twice.
+func TestNamesOfOneLabel(t *testing.T) {
+	m := New(Config{})
+	for _, name := range []string{"a\xff", "a\xfe", "a\uFFFD", "b"} {
+		m.Accepted(name)
+		m.Attempt(name, OutcomeDelivered, time.Second)
+	}
+	p := scrape(t, m)
+	p.want(t, counter, "postern_accepted_total|endpoint=a\uFFFD", 3)
+	p.want(t, histogram, "postern_attempt_duration_seconds_count|endpoint=a\uFFFD", 3)
+	p.want(t, counter, "postern_accepted_total|endpoint=b", 1)
+}
+
 func FuzzLabels(f *testing.F) {
 	f.Add(`a"b\c`, "x\ny")
 	f.Add("\xc3\x28", `\`)
@@ -106,6 +120,12 @@ func FuzzLabels(f *testing.F) {
 		}
 		clean := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 		p.want(t, counter, "postern_dead_letters_total|endpoint="+clean(endpoint)+"|reason="+clean(reason), 1)
+		m := New(Config{})
+		m.Accepted(endpoint)
+		m.Accepted(reason)
+		if n := scrape(t, m).values["postern_accepted_total|endpoint="+clean(endpoint)]; n != 1 && clean(endpoint) != clean(reason) {
+			t.Fatalf("%q is counted %v times", endpoint, n)
+		}
 	})
 }
 
