@@ -51,7 +51,7 @@ func (e *Endpoint) fields() section {
 			doc: "What /to/NAME, logs and metrics call it: 1 to 64 of A-Z, a-z, 0-9, '.', '_' and '-'."},
 		{name: "url", kind: address(&e.URL), doc: "Where its events go; what follows /to/NAME is appended."},
 		{name: "match", kind: list[target.Target]{&e.Match, parseMatch, func(t target.Target) any { return showTarget(t) }},
-			doc: "Prefixes of ad hoc targets that use this policy too: whole origin, then whole path segments; the longest one wins."},
+			doc: "Prefixes of ad hoc targets that use this policy too: whole origin, then whole path segments; the longest one wins. A path with .. in it lies under a whole origin alone."},
 	}
 	return append(append(s, e.Policy.fields()...), e.Policy.endpointOnly()...)
 }

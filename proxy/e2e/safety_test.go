@@ -121,7 +121,7 @@ func TestMatchedTargetsUseThePolicy(t *testing.T) {
 	for i, c := range []struct {
 		path  string
 		under bool
-	}{{"/api", true}, {"/api/x?y=1", true}, {"/api?y=1", true}, {"/apix", false}, {"/", false}} {
+	}{{"/api", true}, {"/api/x?y=1", true}, {"/api?y=1", true}, {"/apix", false}, {"/", false}, {"/api/../other", false}, {"/api/%2e%2e/other", false}} {
 		got := p.send("POST", "/"+r.url(c.path), "x").acceptance(t)
 		if (got.Endpoint == "partner") != c.under {
 			t.Errorf("%s: endpoint %q", c.path, got.Endpoint)

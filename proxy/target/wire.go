@@ -70,12 +70,33 @@ func CheckSuffix(suffix string) error {
 }
 
 // Under tells whether t lies under the prefix: the same origin, and whole path segments of it. A prefix's query is
-// not looked at.
+// not looked at. A path that may lead out again does not lie under it: what the prefix's endpoint sends, its keys among it,
+// is not for others on the same origin.
 func (t Target) Under(prefix Target) bool {
 	if t.Origin() != prefix.Origin() {
 		return false
 	}
 	dir := strings.TrimSuffix(prefix.Path(), "/")
 	rest, ok := strings.CutPrefix(t.Path(), dir)
-	return ok && (rest == "" || rest[0] == '/')
+	return ok && (rest == "" || rest[0] == '/') && (dir == "" || !climbs(rest))
+}
+
+// undone are the ways of writing dots and what stands beside them that servers undo before they look for "..".
+var undone = strings.NewReplacer("%2e", ".", "%2E", ".", "%2f", "/", "%2F", "/", "%5c", "/", "%5C", "/", `\`, "/", "%3b", ";", "%3B", ";", "%25", "%")
+
+// climbs tells whether some server could find a segment ".." in the path (RFC 3986, section 5.2.4), whether it removes
+// percent-encoding once or twice, takes a backslash for a slash, or a semicolon for the end of a segment.
+func climbs(path string) bool {
+	if !strings.ContainsAny(path, ".%") {
+		return false
+	}
+	for range 2 {
+		path = undone.Replace(path)
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if name, _, _ := strings.Cut(segment, ";"); name == ".." {
+			return true
+		}
+	}
+	return false
 }

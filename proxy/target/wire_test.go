@@ -157,6 +157,22 @@ func TestUnder(t *testing.T) {
 		{"https://y/a", "https://x/a", false},
 		{"https://x.y/a", "https://x/", false},
 		{"https://u:p@x/a", "https://x/", true},
+		// What leads out again lies under the whole origin alone.
+		{"https://x/a/../b", "https://x/", true},
+		{"https://x/a/../b", "https://x/a", false},
+		{"https://x/a/b/../../c", "https://x/a", false},
+		{"https://x/a/b/..", "https://x/a", false},
+		{"https://x/a/%2e%2E/b", "https://x/a", false},
+		{"https://x/a/.%2e/b", "https://x/a", false},
+		{"https://x/a/..%2fb", "https://x/a", false},
+		{`https://x/a/..\b`, "https://x/a", false},
+		{"https://x/a/b%5c..%5cc", "https://x/a", false},
+		{"https://x/a/..;v=1/b", "https://x/a", false},
+		{"https://x/a/%252e%252e/b", "https://x/a", false},
+		{"https://x/a/%zz/../b", "https://x/a", false},
+		{"https://x/a/...", "https://x/a", true},
+		{"https://x/a/b..c/./.d?e=/../", "https://x/a", true},
+		{"https://x/a/100%25/x.y", "https://x/a", true},
 	}
 	for _, tt := range tests {
 		if got := mustParse(t, tt.to).Under(mustParse(t, tt.prefix)); got != tt.want {
