@@ -66,6 +66,10 @@ func (dispatch) RoundTrip(r *http.Request) (*http.Response, error) {
 	a := attemptOf(r.Context())
 	a.wire.begin()
 	resp, err := a.job.Endpoint.RoundTripper.RoundTrip(a.request(r))
+	if err == nil && a.wire.misled() {
+		resp.Body.Close()
+		return nil, errForeign
+	}
 	if resp != nil && resp.StatusCode/100 == 3 {
 		a.location = resp.Header.Get("Location")
 		resp.Header.Del("Location")

@@ -7,8 +7,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -186,5 +188,69 @@ func TestStaleKeepAliveOverTLS(t *testing.T) {
 	}
 	if seen.Load() != delivered || delivered < 25 {
 		t.Errorf("%d of 50 delivered, the receiver saw %d", delivered, seen.Load())
+	}
+}
+
+// TestAnswersToNobody: a receiver that says more than it was asked for (RFC 9112, section 9.2) is not taken at its word by
+// the next request on the connection, which it refuses. net/http takes what is there already for that one's answer if it
+// comes quickly enough, as it does while others wait for the connection.
+func TestAnswersToNobody(t *testing.T) {
+	r := newRecv(t, say("HTTP/1.1 400 No\r\nContent-Length: 0\r\n\r\n"+ok204))
+	e := newEndpoint(t)
+	e.RoundTripper = newTransport(t, 2)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 100 {
+				got := send(t, e, newEvent("POST", r.url("/"), "x"))
+				if got.Class != retry.HTTP(400) && (got.Class != retry.Connection || !got.Stale) {
+					t.Errorf("a request that was refused: %+v", got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// haunted is a transport whose first connection has been used and has an answer on it that was there before the request.
+type haunted struct {
+	net.Conn
+	written, heard, closed int64
+	calls                  int
+}
+
+func (h *haunted) Written() int64 { return h.written }
+func (h *haunted) OnWrite(func()) {}
+func (h *haunted) Heard() int64   { return h.heard }
+func (h *haunted) Close() error   { h.closed++; return nil }
+
+// RoundTrip has a PUT leave before the answer is seen, and nothing else.
+func (h *haunted) RoundTrip(r *http.Request) (*http.Response, error) {
+	trace := httptrace.ContextClientTrace(r.Context())
+	trace.GetConn("")
+	trace.GotConn(httptrace.GotConnInfo{Conn: h, Reused: true})
+	if r.Method == "PUT" {
+		h.written += 100
+	}
+	if h.calls++; h.calls > 1 {
+		h.heard++
+	}
+	trace.GotFirstResponseByte()
+	return &http.Response{StatusCode: 204, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+}
+
+// Whether the request left decides what follows: another connection within the attempt, or another attempt.
+func TestAnswerThatWasThereBefore(t *testing.T) {
+	for method, want := range map[string]struct {
+		class retry.Class
+		calls int
+	}{"POST": {"", 2}, "PUT": {retry.Connection, 1}} {
+		h := &haunted{}
+		e := newEndpoint(t)
+		e.RoundTripper = h
+		got := send(t, e, newEvent(method, "http://127.0.0.1:9/", "x"))
+		if got.Class != want.class || got.Stale != (want.class != "") || h.calls != want.calls || h.closed != 1 {
+			t.Errorf("%s: %+v after %d requests, %d connections closed", method, got, h.calls, h.closed)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"net/http/httptrace"
 	"sync"
 	"time"
@@ -14,6 +15,16 @@ type meter interface {
 	Written() int64
 	OnWrite(f func())
 }
+
+// hearing is a connection that tells how often something has come through it.
+type hearing interface {
+	Heard() int64
+	Close() error
+}
+
+// errForeign means that what looked like the answer was there before the request: a receiver said more than it was asked
+// for, which net/http reads as the next request's answer where that is quick enough (RFC 9112, section 9.2).
+var errForeign = errors.New("an answer to no request was on the connection")
 
 // bufferSize is net/http's write buffer. It is emptied in whole when it is full, and past it goes what is left of a body
 // by then. So if what has left is not a whole number of buffers, it was the request's end; if it is, the end is still in
@@ -29,11 +40,14 @@ type wire struct {
 	asked    bool // a connection was asked for
 	got      bool // and there is one
 	reused   bool
-	meter    meter // nil: the connection does not count
-	start    int64 // the meter's reading before this request
-	left     bool  // bytes left through an earlier connection
-	answered bool  // a byte of an answer came
-	complete bool  // net/http has written the whole request, its buffer aside
+	meter    meter   // nil: the connection does not count
+	start    int64   // the meter's reading before this request
+	left     bool    // bytes left through an earlier connection
+	used     hearing // of a reused connection that tells; else nil
+	heard    int64   // its reading before this request
+	foreign  bool    // what came is no answer to this request
+	answered bool    // a byte of an answer came
+	complete bool    // net/http has written the whole request, its buffer aside
 }
 
 // watch has net/http tell of what it does with ctx. It asks for no more than is used: each hook is garbage of every
@@ -52,6 +66,7 @@ func (w *wire) begin() {
 	defer w.mu.Unlock()
 	w.left = w.sentLocked()
 	w.asked, w.got, w.reused, w.meter, w.complete = false, false, false, nil, false
+	w.used, w.foreign = nil, false
 }
 
 func (w *wire) getConn(string) {
@@ -65,6 +80,11 @@ func (w *wire) gotConn(info httptrace.GotConnInfo) {
 	defer w.mu.Unlock()
 	w.left = w.sentLocked()
 	w.got, w.reused = true, info.Reused
+	if w.used, _ = info.Conn.(hearing); w.used != nil && w.reused {
+		w.heard = w.used.Heard()
+	} else {
+		w.used = nil
+	}
 	if w.meter, _ = info.Conn.(meter); w.meter == nil {
 		return
 	}
@@ -102,9 +122,23 @@ func (w *wire) afterWrite() {
 
 func (w *wire) firstByte() {
 	w.mu.Lock()
-	w.answered = true
+	used := w.used
+	w.foreign = used != nil && used.Heard() == w.heard // nothing has come since the connection was picked
+	w.answered = !w.foreign
+	foreign := w.foreign
 	w.mu.Unlock()
+	if foreign {
+		used.Close() // what does answer this request would be taken for the next one's answer
+		return
+	}
 	w.report()
+}
+
+// misled tells whether what came is no answer to the request.
+func (w *wire) misled() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.foreign
 }
 
 // report tells the caller, once, that the request has left by now. It does so under the lock, so that close waits for

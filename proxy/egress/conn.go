@@ -35,6 +35,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Heard counts the reads that brought something.
+func (c *conn) Heard() int64 { return c.reads.Load() }
+
 // Written is how many bytes have left, or may have.
 func (c *conn) Written() int64 { return c.written.Load() }
 
