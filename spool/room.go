@@ -19,6 +19,8 @@ const (
 	smallShare = 4
 	// compactShare of max_bytes is kept for the copy that makes the file short again after it was full.
 	compactShare = 16
+	// maxGrowth is how much the file grows at once: what it grows by is written in the next sync, and holds it up.
+	maxGrowth = mib
 	// fullRetry is how often a disk that was full is asked again.
 	fullRetry = time.Second
 )
@@ -122,7 +124,7 @@ func (r *room) allocateFor(n int64) error {
 	if !r.diskFullAt.IsZero() && time.Since(r.diskFullAt) < fullRetry {
 		return fmt.Errorf("%w: the disk has no room", ErrFull)
 	}
-	step := min(max(r.st.allocated/8, 16*pageSize), 16*mib)
+	step := min(max(r.st.allocated/8, 16*pageSize), maxGrowth)
 	err := r.st.allocate(max(want, min(want+step, r.maxBytes, r.bound-r.lent)))
 	if isNoSpace(err) {
 		err = r.st.allocate(want)

@@ -19,16 +19,22 @@ const (
 // room, and extends f to size where it is shorter. It never makes f shorter. After an error f has the length it had
 // before. Nobody else may change the length of f meanwhile. The result is not synced.
 //
+// What was reserved by ext4 and XFS is marked as not yet written, and the first write to each part changes that mark: a sync
+// has to wait for the filesystem's journal then, in whose line everybody else's changes are. So there the new part is
+// filled with zeros at once, and on its way to the disk when this returns. That is safe as the other way to get
+// blocks is: what lies beyond the present end is nobody's.
+//
 // Where the filesystem cannot reserve (some network and stacked filesystems), the part beyond the present end is filled
 // with zeros; holes before it stay holes. A filesystem that compresses or writes in new places only (ZFS, Btrfs) may
 // still run out of room later.
 func Allocate(f *os.File, size int64) error {
-	return allocator{reserve: fallocate}.allocate(f, size)
+	return allocator{reserve: fallocate, marks: marksUnwritten}.allocate(f, size)
 }
 
-// allocator is Allocate with its system call open to replacement.
+// allocator is Allocate with its system calls open to replacement.
 type allocator struct {
 	reserve func(f *os.File, off, n int64) error
+	marks   func(f *os.File) bool // tells filesystems that mark reserved blocks as unwritten
 }
 
 func (a allocator) allocate(f *os.File, size int64) error {
@@ -38,6 +44,9 @@ func (a allocator) allocate(f *os.File, size int64) error {
 	}
 	before := info.Size()
 	err = a.reserveAll(f, size)
+	if err == nil && size > before && a.marks(f) {
+		err = fill(f, before, size)
+	}
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
 		err = writeZeros(f, before, size)
 	}
@@ -56,10 +65,21 @@ func (a allocator) reserveAll(f *os.File, size int64) error {
 	return nil
 }
 
+// fill writes what was reserved a first time.
+func fill(f *os.File, from, to int64) error {
+	if err := writeZeros(f, from, to); err != nil {
+		return err
+	}
+	startWriting(f, from, to-from)
+	return nil
+}
+
+// zeros is never written to.
+var zeros [zeroStep]byte
+
 func writeZeros(f *os.File, from, to int64) error {
-	zeros := make([]byte, min(zeroStep, max(to-from, 0)))
 	for off := from; off < to; {
-		n, err := f.WriteAt(zeros[:min(int64(len(zeros)), to-off)], off)
+		n, err := f.WriteAt(zeros[:min(zeroStep, to-off)], off)
 		if err != nil {
 			return err
 		}

@@ -36,10 +36,14 @@ func sizeOf(t *testing.T, f *os.File) int64 {
 
 func unsupported(*os.File, int64, int64) error { return syscall.EOPNOTSUPP }
 
+func always(*os.File) bool { return true }
+func never(*os.File) bool  { return false }
+
 func TestAllocate(t *testing.T) {
 	content := []byte(strings.Repeat("postern", 1000))
 	ways := map[string]allocator{
-		"by the system": {reserve: fallocate},
+		"by the system": {reserve: fallocate, marks: never},
+		"both ways":     {reserve: fallocate, marks: always},
 		"by zeros":      {reserve: unsupported},
 		"without the call": {reserve: func(*os.File, int64, int64) error {
 			return syscall.ENOSYS
@@ -57,10 +61,7 @@ func TestAllocate(t *testing.T) {
 				if got := sizeOf(t, f); got != want {
 					t.Fatalf("size %d, want %d", got, want)
 				}
-				got, err := os.ReadFile(f.Name())
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := readFile(t, f)
 				if !bytes.Equal(got[:len(content)], content) || len(bytes.Trim(got[len(content):], "\x00")) > 0 {
 					t.Error("the content changed")
 				}
@@ -71,7 +72,7 @@ func TestAllocate(t *testing.T) {
 
 func TestAllocateTakesBlocks(t *testing.T) {
 	const size = 1 << 20
-	for way, a := range map[string]allocator{"by the system": {fallocate}, "by zeros": {unsupported}} {
+	for way, a := range map[string]allocator{"by the system": {fallocate, never}, "both ways": {fallocate, always}, "by zeros": {unsupported, nil}} {
 		t.Run(way, func(t *testing.T) {
 			f := tempFile(t, nil)
 			if err := a.allocate(f, size); err != nil {
@@ -89,6 +90,36 @@ func TestAllocateTakesBlocks(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a commit writes must not change the filesystem's own records: the first write to a block that was only reserved does.
+func TestNewBlocksAreWritten(t *testing.T) {
+	const from, size = 8192, 1 << 20
+	f := tempFile(t, bytes.Repeat([]byte{1}, from))
+	if err := (allocator{fallocate, always}).allocate(f, size); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	// To a seek for data, reserved blocks are a hole.
+	for off := int64(from); off < size; off += 4096 {
+		if at, err := unix.Seek(int(f.Fd()), off, unix.SEEK_DATA); err != nil || at != off {
+			t.Fatalf("from %d on the next data is at %d: %v", off, at, err)
+		}
+	}
+	if !bytes.Equal(readFile(t, f)[:from], bytes.Repeat([]byte{1}, from)) {
+		t.Error("what was there has changed")
+	}
+}
+
+func readFile(t *testing.T, f *os.File) []byte {
+	t.Helper()
+	b, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func TestAllocateGivesBackAfterFailure(t *testing.T) {

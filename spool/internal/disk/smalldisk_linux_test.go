@@ -59,7 +59,7 @@ func mountSmallDisk(t *testing.T) string {
 
 func TestAllocateOnASmallDisk(t *testing.T) {
 	onSmallDisk(t, func(t *testing.T, dir string) {
-		for way, a := range map[string]allocator{"by the system": {fallocate}, "by zeros": {unsupported}} {
+		for way, a := range map[string]allocator{"by the system": {fallocate, never}, "both ways": {fallocate, always}, "by zeros": {unsupported, nil}} {
 			f, err := os.Create(filepath.Join(dir, "file"))
 			if err != nil {
 				t.Fatal(err)
