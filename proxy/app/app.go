@@ -62,6 +62,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := a.build(cfg); err != nil {
 		return errors.Join(err, a.abandon())
 	}
+	giveBackRest(len(cfg.Endpoints))
 	return a.run(ctx, hup)
 }
 

@@ -20,6 +20,17 @@ const (
 	gcMost    = 600
 )
 
+// manyEndpoints is from where on a configuration is worth a collection of its own once it is read.
+const manyEndpoints = 1000
+
+// giveBackRest returns to the system what reading a large configuration took beyond what is kept of it: several times as
+// much, which would stay for as long as little else is allocated.
+func giveBackRest(endpoints int) {
+	if endpoints >= manyEndpoints {
+		debug.FreeOSMemory()
+	}
+}
+
 // gcPercent is what to set where so many bytes are live.
 func gcPercent(live uint64) int {
 	percent := gcHeadroom * 100 / max(live, 1)

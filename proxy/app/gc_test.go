@@ -62,3 +62,20 @@ func TestHeadroomIsNoneOfOursWhereGOGCIsSet(t *testing.T) {
 	}
 	end()
 }
+
+// TestOnlyALargeConfigurationIsCollected: a small one is not worth the time.
+func TestOnlyALargeConfigurationIsCollected(t *testing.T) {
+	collections := func(endpoints int) uint32 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		giveBackRest(endpoints)
+		runtime.ReadMemStats(&after)
+		return after.NumForcedGC - before.NumForcedGC
+	}
+	if n := collections(manyEndpoints - 1); n != 0 {
+		t.Errorf("%d collections for few endpoints", n)
+	}
+	if n := collections(manyEndpoints); n != 1 {
+		t.Errorf("%d collections for many endpoints", n)
+	}
+}

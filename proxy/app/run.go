@@ -288,6 +288,7 @@ func (a *app) reload() {
 	a.metrics.Configured(endpointNames(next)...)
 	a.scheduler.Reconfigure(next.Concurrency)
 	a.cfg = keepRestartOnly(a.cfg, next)
+	giveBackRest(len(next.Endpoints))
 	a.log.Info("configuration reloaded", "file", next.File, "needs_restart", restart)
 }
 
