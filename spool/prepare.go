@@ -21,6 +21,10 @@ func (d *directory) prepare(cfg Config) error {
 		return fmt.Errorf("remove what an earlier run left: %w", err)
 	}
 	if !d.has(dbName) {
+		if d.has(cleanName) || d.has(damagedName) {
+			cfg.Logger.Warn("the spool's file is gone, and events were accepted in it: an empty one takes its place. "+
+				"Unless you moved it away, put it back and restart: nothing of it is delivered meanwhile", slog.String("file", d.file()))
+		}
 		// What is said of a file that somebody moved away must not be taken for the next one's.
 		return d.remove(cleanName, damagedName)
 	}
