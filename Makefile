@@ -60,11 +60,11 @@ vuln: ## look for known vulnerabilities in the code that is called (needs vuln.g
 	esac; exit $$code
 
 .PHONY: bench
-bench: ## measure throughput, latency and memory beside references, 15 minutes (ARGS=--quick: two; ARGS=--help)
+bench: ## measure throughput, latency and memory beside references, eight to fifteen minutes (ARGS=--quick: two; ARGS=--help)
 	$(GO) run ./proxy/bench $(ARGS)
 
 .PHONY: bench-plot
-bench-plot: ## measure growth up to ten times the sizes of bench, and draw it into docs/img (half an hour; ARGS=--quick: two minutes)
+bench-plot: ## measure growth up to ten times the sizes of bench, and draw it into docs/img (ten to thirty minutes; ARGS=--quick: two minutes)
 	$(GO) run ./proxy/bench --growth --json docs/img/growth.json --plot docs/img/growth.svg $(ARGS)
 
 .PHONY: bench-redraw
