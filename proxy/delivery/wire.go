@@ -123,7 +123,8 @@ func (w *wire) afterWrite() {
 func (w *wire) firstByte() {
 	w.mu.Lock()
 	used := w.used
-	w.foreign = used != nil && used.Heard() == w.heard // nothing has come since the connection was picked
+	// An answer comes after the connection was picked, and after the beginning of the request has left.
+	w.foreign = used != nil && (used.Heard() == w.heard || w.meter != nil && w.meter.Written() == w.start)
 	w.answered = !w.foreign
 	foreign := w.foreign
 	w.mu.Unlock()
