@@ -30,12 +30,12 @@ func (s *Spool) doContext(ctx context.Context, fn func(*txn) error) error {
 		return err
 	}
 	op := &funcOp{fn: fn}
-	b, err := s.queue.add(op)
+	at, err := s.queue.add(op)
 	if err != nil {
 		return err
 	}
 	select {
-	case <-b.done:
+	case <-at.done:
 		return op.err
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrUnknownOutcome, ctx.Err())

@@ -58,27 +58,27 @@ func (s *Spool) Append(ctx context.Context, ev *Event) (AppendResult, error) {
 	if s.cfg.outboxTakes(ev.Body) {
 		op.outboxBody = ev.Body
 	}
-	b, err := s.queue.add(op)
+	at, err := s.queue.add(op)
 	if err != nil {
 		return AppendResult{}, err
 	}
 	select {
-	case <-b.done:
+	case <-at.done:
 		return op.result, op.err
 	case <-ctx.Done():
-		return op.giveUp(b, ctx.Err())
-	case <-b.late:
-		return op.giveUp(b, fmt.Errorf("no commit within %v", appendTimeout))
+		return op.giveUp(at.done, ctx.Err())
+	case <-at.late:
+		return op.giveUp(at.done, fmt.Errorf("no commit within %v", appendTimeout))
 	}
 }
 
 // giveUp ends the wait for an operation: what has begun may still be stored.
-func (op *appendOp) giveUp(b *batch, cause error) (AppendResult, error) {
+func (op *appendOp) giveUp(done <-chan struct{}, cause error) (AppendResult, error) {
 	if op.stage.CompareAndSwap(stageQueued, stageWithdrawn) {
 		return AppendResult{}, fmt.Errorf("%w: %w", ErrUnwritable, cause)
 	}
 	select {
-	case <-b.done:
+	case <-done:
 		return op.result, op.err
 	default:
 		return AppendResult{}, fmt.Errorf("%w: %w", ErrUnknownOutcome, cause)

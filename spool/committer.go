@@ -98,7 +98,7 @@ func (st *store) probe() error {
 func (s *Spool) refuseQueued() {
 	for b := s.queue.take(); b != nil; b = s.queue.take() {
 		s.refuse(b.ops, ErrUnwritable)
-		b.settled()
+		close(b.done)
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *Spool) refuse(ops []operation, err error) {
 
 // commitBatch commits a batch, without what does not last if need be.
 func (s *Spool) commitBatch(b *batch) {
-	defer b.settled()
+	defer close(b.done)
 	for ops := b.ops; len(ops) > 0; ops = s.wantRoom() {
 		s.commitOrRefuse(ops)
 	}

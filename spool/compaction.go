@@ -216,6 +216,9 @@ func (s *Spool) dropCompaction(cause error) {
 	if c.db != nil {
 		_ = guarded(c.db.Close)
 	}
+	if errors.Is(cause, berrors.ErrMaxSizeReached) && s.compaction.forced.Load() {
+		s.sayCopyWaits() // it took more than it seemed to
+	}
 	err := s.dir.remove(compactName)
 	if cause != nil && !errors.Is(cause, errStopped) && !errors.Is(cause, berrors.ErrMaxSizeReached) {
 		s.cfg.Logger.Warn("the spool's file could not be compacted; it is tried again later", slog.Any("error", cause))

@@ -3,6 +3,7 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -195,10 +196,10 @@ func (r *rig) holdCommitter() (hold chan struct{}) {
 func (r *rig) appendLater(ev *Event) <-chan error {
 	answer := make(chan error, 1)
 	op := &appendOp{ev: ev, rec: encodeEvent(ev, nil)}
-	b, err := r.queue.add(op)
+	at, err := r.queue.add(op)
 	r.must(err)
 	go func() {
-		<-b.done
+		<-at.done
 		answer <- op.err
 	}()
 	return answer
@@ -264,5 +265,35 @@ func TestSlowCommit(t *testing.T) {
 		if _, err := r.Get("waiting", false); !errors.Is(err, ErrNotFound) {
 			t.Errorf("waiting: %v", err)
 		}
+	})
+}
+
+// TestSlowDiskGathers: whoever comes while the disk works is in the next commit, however long that takes. Else there would be
+// more batches than commits, and accepting would end although the disk could take everything.
+func TestSlowDiskGathers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		const slow = 400 * time.Millisecond
+		whole := r.store.commit
+		r.must(r.do(func(*txn) error {
+			r.store.commit = func(tx *bolt.Tx) error {
+				time.Sleep(slow)
+				return whole(tx)
+			}
+			return nil
+		}))
+		var wg sync.WaitGroup
+		for i := range 200 {
+			time.Sleep(20 * time.Millisecond)
+			wg.Go(func() {
+				start := time.Now()
+				_, err := r.Append(t.Context(), event(fmt.Sprint("e", i), endpointA, "x"))
+				if took := time.Since(start); err != nil || took > 4*slow { // what the committer does by itself may come between
+					t.Errorf("event %d after %v: %v", i, took, err)
+				}
+			})
+		}
+		wg.Wait()
+		r.must(r.do(func(*txn) error { r.store.commit = whole; return nil }))
 	})
 }

@@ -27,73 +27,79 @@ const (
 	maxQueueBytes = 64 * mib
 )
 
-// batch gathers while the one before it is committed. Everybody in it waits for the same two channels.
+// batch gathers while the one before it is committed: all that comes, however long that takes. Were it closed by time, there
+// would be more batches than commits on a slow disk, and who comes later would wait longer and longer. Everybody in it
+// waits for one channel.
 type batch struct {
 	ops   []operation
 	bytes int
-	done  chan struct{} // closed when all are settled
-	late  chan struct{} // closed when that took longer than an acceptance may wait
+	done  chan struct{}
+}
 
+// patience is how long acceptances wait for their commit. One timer serves all that come within a short time of each other,
+// whatever batch they are in, and none of them waits less than appendTimeout.
+type patience struct {
 	begun time.Time
-	limit *time.Timer // closes late
+	over  chan struct{}
 }
 
-// gatherTime is how long a batch takes more in, while the disk hangs: who comes later waits in one with a limit of its own.
-const gatherTime = 100 * time.Millisecond
+// patienceTakes is for how long those who come share one patience.
+const patienceTakes = 100 * time.Millisecond
 
-// newBatch begins a batch. One timer serves all that join it, so that none of them waits less than appendTimeout.
-func newBatch(now time.Time) *batch {
-	b := &batch{done: make(chan struct{}), late: make(chan struct{}), begun: now}
-	b.limit = time.AfterFunc(appendTimeout+gatherTime, func() { close(b.late) })
-	return b
-}
-
-// takes tells whether there is room for one more.
-func (b *batch) takes(size int, now time.Time) bool {
-	return len(b.ops) < maxBatchOps && b.bytes+size <= maxBatchBytes && now.Sub(b.begun) < gatherTime
-}
-
-// settled tells everybody in it that the outcome is there.
-func (b *batch) settled() {
-	b.limit.Stop()
-	close(b.done)
+// place is what an operation waits by.
+type place struct {
+	done <-chan struct{} // closes after its settle; of a lasting one perhaps before
+	late <-chan struct{} // closes when that took longer than an acceptance may wait; nil for a lasting one
 }
 
 // queue holds what waits for the committer.
 type queue struct {
-	mu      sync.Mutex // guards everything below
-	batches []*batch
-	bytes   int
-	closed  bool
+	mu       sync.Mutex // guards everything below
+	batches  []*batch
+	bytes    int
+	closed   bool
+	patience *patience // of those who come now
 
 	wake chan struct{} // has one element while there is something to take
 }
 
 func newQueue() *queue { return &queue{wake: make(chan struct{}, 1)} }
 
-// add queues an operation and returns the batch whose done closes after its settle. It never blocks. A lasting operation
-// is refused only by a closed queue.
-func (q *queue) add(op operation) (*batch, error) {
-	now := time.Now()
+// add queues an operation. It never blocks. A lasting operation is refused only by a closed queue.
+func (q *queue) add(op operation) (place, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.closed:
-		return nil, ErrClosed
+		return place{}, ErrClosed
 	case !op.lasting() && q.bytes > maxQueueBytes:
-		return nil, ErrUnwritable
+		return place{}, ErrUnwritable
 	}
 	size := op.size()
 	b := q.last()
-	if b == nil || !b.takes(size, now) {
-		b = newBatch(now)
+	if b == nil || len(b.ops) >= maxBatchOps || b.bytes+size > maxBatchBytes {
+		b = &batch{done: make(chan struct{})}
 		q.batches = append(q.batches, b)
 	}
 	b.ops = append(b.ops, op)
 	b.bytes += size
 	q.bytes += size
 	q.ring()
-	return b, nil
+	at := place{done: b.done}
+	if !op.lasting() {
+		at.late = q.lateLocked()
+	}
+	return at, nil
+}
+
+func (q *queue) lateLocked() <-chan struct{} {
+	now := time.Now()
+	if q.patience == nil || now.Sub(q.patience.begun) >= patienceTakes {
+		over := make(chan struct{})
+		time.AfterFunc(appendTimeout+patienceTakes, func() { close(over) })
+		q.patience = &patience{now, over}
+	}
+	return q.patience.over
 }
 
 // ring keeps wake filled while something waits.

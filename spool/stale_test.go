@@ -104,6 +104,28 @@ func TestCopyIsOwed(t *testing.T) {
 	}
 }
 
+// TestCopyThatOutgrowsItsRoom: a copy that is owed and finds only on the way that there is no room is told like one that finds
+// none at the beginning, once, however often it is tried.
+func TestCopyThatOutgrowsItsRoom(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	r.store.cur.db.NoSync = true
+	r.many("bulk", 1000, 2000)
+	r.inCommitter(func() {
+		r.compaction.forced.Store(true)
+		for range 2 {
+			c := newCompactor(r.dir.join(compactName), r.cfg.MaxBytes, mib)
+			r.compaction.current = c
+			c.err = r.store.view(c.copyAll)
+			r.finishRound(c)
+		}
+		r.compaction.forced.Store(false)
+		if n := strings.Count(log.String(), "may still hold what was there before"); n != 1 {
+			t.Errorf("it is said %d times:\n%s", n, log.String())
+		}
+	})
+}
+
 // inCommitter runs fn in the committer, which is who writes the log of copies.
 func (r *rig) inCommitter(fn func()) {
 	r.t.Helper()
