@@ -16,6 +16,8 @@ var (
 	ErrCA = errors.New("the CA file holds no PEM certificate; give the certificate that signed the receiver's")
 	// ErrKeyPair means that only one of the certificate and key files is given.
 	ErrKeyPair = errors.New("a client certificate needs both cert_file and key_file")
+	// ErrNotFile means that a CA, certificate or key file is something else, such as a pipe.
+	ErrNotFile = errors.New("it is no ordinary file, and might never end; use an ordinary one")
 	// ErrProxy means that outbound_proxy is not an address of a proxy.
 	ErrProxy = errors.New("the outbound proxy must be an http:// or https:// URL with a host, such as http://proxy.internal:3128")
 )

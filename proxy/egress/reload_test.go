@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -200,6 +202,34 @@ func TestHalfReplacedPair(t *testing.T) {
 	r.is(t, "second")
 	if got := r.log.String(); strings.Count(got, "\n") != 2 || r.client.TLSProblem() != "" {
 		t.Errorf("problem %q, log: %s", r.client.TLSProblem(), got)
+	}
+}
+
+// TestAPipeInPlaceOfACertificate: nobody may write into it, and an attempt would wait beyond its time.
+func TestAPipeInPlaceOfACertificate(t *testing.T) {
+	r := newRotating(t, false)
+	path := filepath.Join(r.dir, "tls.crt")
+	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if resp, err := get(t, r.client, r.url); err != nil || resp.Header.Get("Client") != "first" {
+			t.Errorf("%v, %v", resp, err)
+		}
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("an attempt waits for the pipe")
+		if pipe, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
+			pipe.Close()
+		}
+		<-ended
+	}
+	if got := r.client.TLSProblem(); !strings.Contains(got, "ordinary file") {
+		t.Errorf("problem %q", got)
 	}
 }
 

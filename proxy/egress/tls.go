@@ -32,13 +32,21 @@ func (t TLS) read() (texts, error) {
 		if file.name == "" {
 			continue
 		}
-		text, err := os.ReadFile(file.name)
+		text, err := readFile(file.name)
 		if err != nil {
 			return all, fmt.Errorf("read %s: %w", file.key, err)
 		}
 		all[i] = string(text)
 	}
 	return all, nil
+}
+
+// readFile reads an ordinary file. Reading a pipe that came to be in its place would hold up the endpoint's attempts.
+func readFile(name string) ([]byte, error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return nil, ErrNotFile
+	}
+	return os.ReadFile(name)
 }
 
 // config makes what crypto/tls wants of what the files hold.
