@@ -3,19 +3,33 @@ package spool
 import (
 	"math"
 
-	bolt "go.etcd.io/bbolt"
-
 	"postern/spool/internal/layout"
+	"postern/spool/internal/pagefile"
 )
 
-// census is what a damaged file says of its own content, wherever that is sure: it tells how much a salvage has not found.
+// census is what a damaged file says of its own events, wherever that is sure: whether one may be taken that was found on
+// a page which nothing leads to, and in the end how many are lost.
 type census struct {
 	counters counters
-	known    bool   // the counters were found
-	counted  bool   // rows of endpoints were found, and
-	rows     int64  // so many events are unfinished by their counts
-	listed   seqSet // the numbers in the index of what is due, and those of dead letters
-	aside    int64  // records that were set aside before
+	known    bool // the counters were found
+	// older tells that the last commit's meta page is gone: all this is of the state before it.
+	older  bool
+	rows   int64 // so many events are unfinished by the counts of the endpoints
+	broken bool  // one of those counts cannot be read
+
+	// The numbers of events, as the buckets have them.
+	events  seqSet
+	waiting seqSet // by the indexes of what is due and what expires, and by what was recorded of attempts
+	dead    seqSet
+	done    seqSet
+	aside   seqSet // set aside before
+	traced  seqSet // by the index of IDs, which has unfinished and delivered ones, and those that were set aside
+
+	// What follows is set by settle.
+	gaps    *gaps
+	indexed bool   // waiting and dead have every unfinished event, and nothing contradicts them
+	traces  bool   // traced has every event, and nothing contradicts it
+	next    uint64 // the first number that no event counted here has
 }
 
 // note takes a row into account.
@@ -27,122 +41,118 @@ func (c *census) note(id layout.Bucket, key, value []byte) {
 			c.counters, c.known = stored, err == nil
 		}
 	case layout.Endpoints:
-		if row, err := decodeEndpoint(value); err == nil {
-			c.counted = true
-			c.rows += row.pending + row.failed + row.dead
+		row, err := decodeEndpoint(value)
+		if err != nil {
+			c.broken = true
+			return
 		}
+		c.rows += row.pending + row.failed + row.dead
 	case layout.Due:
 		if _, _, seq, ok := layout.ParseDueKey(key); ok {
-			c.listed.add(seq)
+			c.waiting.add(seq)
 		}
-	case layout.Dead:
-		if seq, ok := layout.Seq(key); ok {
-			c.listed.add(seq)
+	case layout.Expiry:
+		if _, seq, ok := layout.ParseExpiryKey(key); ok {
+			c.waiting.add(seq)
 		}
-	case layout.Aside:
-		c.aside++
+	case layout.IDs:
+		if seq, ok := layout.Seq(value); ok {
+			c.traced.add(seq)
+		}
+	default:
+		c.noteSeq(id, key)
 	}
 }
 
-// nextSeq is the first number that the events counted here do not have.
-func (c *census) nextSeq() uint64 {
-	if c.known {
-		return c.counters.nextSeq
+func (c *census) noteSeq(id layout.Bucket, key []byte) {
+	set := map[layout.Bucket]*seqSet{
+		layout.Events: &c.events, layout.Progress: &c.waiting, layout.Dead: &c.dead, layout.Done: &c.done, layout.Aside: &c.aside,
+	}[id]
+	if seq, ok := layout.Seq(key); ok && set != nil {
+		set.add(seq)
 	}
-	return math.MaxUint64
 }
 
-// compare reports on the salvaged file tx, which r has rebuilt.
-//
-// The file's own counts and its index say exactly what is missing; the index counts as whole if it has all that was found.
-// Where the counts are gone and the index is not whole, it is estimated from the numbers that are missing among those that
-// are there; the oldest summary is where that begins, since before it events were finished and forgotten. Where no number
-// is left, the damaged pages are counted.
-func (c *census) compare(tx *bolt.Tx, r *rebuilder, damaged int64) SalvageReport {
-	events := tx.Bucket(layout.Events.Name())
-	report := SalvageReport{Recovered: rowsBetween(events, 0, math.MaxUint64), Unit: UnitEvents}
-	found, unlisted := c.findListed(events)
-	report.Lost = max(c.listed.n-found, c.rows-found-unlisted, 0)
-	if c.counted || damaged == 0 || c.listed.n > 0 && unlisted == 0 {
-		return report
+// settle draws the conclusions, when everything was noted that is sure.
+func (c *census) settle(walk *pagefile.Report, older bool) {
+	c.gaps, c.older = gapsOf(walk), older
+	c.indexed = c.gaps.whole(layout.Due) && c.gaps.whole(layout.Dead) && c.agrees(&c.waiting) && c.agrees(&c.dead)
+	c.traces = c.gaps.whole(layout.IDs) && c.agrees(&c.traced)
+	switch {
+	case c.known:
+		c.next = c.counters.nextSeq
+	case c.older:
+		for _, set := range []*seqSet{&c.events, &c.waiting, &c.dead, &c.done, &c.traced} {
+			for seq := range set.all() {
+				c.next = max(c.next, seq+1)
+			}
+		}
+	default:
+		c.next = math.MaxUint64
 	}
-	done := tx.Bucket(layout.Done.Name())
-	lowest := lowestOf(firstSeq(events), c.listed.lowest)
-	if n := lowestOf(firstSeq(done), r.nameless.lowest); n > 0 {
-		lowest = n
-	}
-	if lowest == 0 {
-		report.Lost, report.Unit = damaged, UnitPages
-		return report
-	}
-	highest := r.counters.nextSeq - 1
-	present := rowsBetween(events, lowest, highest) + rowsBetween(done, lowest, highest) + r.nameless.n + c.aside
-	report.Lost = max(report.Lost, int64(highest-lowest+1)-present)
-	if report.Lost == 0 && !r.counted {
-		// Nothing tells how far the numbers went.
-		report.Lost, report.Unit = damaged, UnitPages
-	}
-	return report
 }
 
-// findListed counts the events that are there and in the index, and those that are there alone.
-func (c *census) findListed(events *bolt.Bucket) (found, unlisted int64) {
-	cur := events.Cursor()
-	for k, _ := cur.First(); k != nil; k, _ = cur.Next() {
-		seq, _ := layout.Seq(k)
-		switch {
-		case c.listed.has(seq):
-			found++
-		case seq < c.nextSeq():
-			unlisted++
+// agrees tells that an index names no event that would have to be there and is not. Its keys have no checksum: a flipped
+// bit names another event and leaves no other trace. Only the index of IDs has finished ones.
+func (c *census) agrees(index *seqSet) bool {
+	for seq := range index.all() {
+		key := layout.SeqKey(seq)
+		if c.events.has(seq) || c.gaps.has(layout.Events, key) {
+			continue
+		}
+		if index != &c.traced || !c.done.has(seq) && !c.aside.has(seq) && !c.gaps.has(layout.Done, key) && !c.gaps.has(layout.Aside, key) {
+			return false
 		}
 	}
-	return found, unlisted
+	return true
 }
 
-// seqSet is a set of sequence numbers, which are dense where there are many.
-type seqSet struct {
-	words  map[uint64]uint64
-	n      int64
-	lowest uint64 // 0: the set is empty
-}
+// counted tells that the counts of the endpoints are all there.
+func (c *census) counted() bool { return c.gaps.whole(layout.Endpoints) && !c.broken }
 
-func (s *seqSet) has(seq uint64) bool { return s.words[seq/64]&(1<<(seq%64)) != 0 }
+// fate is what is sure of an event.
+type fate int
 
-func (s *seqSet) add(seq uint64) {
-	if s.has(seq) {
-		return
+const (
+	fateUnknown    fate = iota
+	fateUnfinished      // it waits or is a dead letter
+	fateFinished        // it was delivered, deleted or set aside, or never accepted
+	fateNew             // the last commit may have added it: the state before says nothing of it
+)
+
+// fate goes by the records first. The index of IDs tells what is unfinished where no summary can be missing.
+func (c *census) fate(seq uint64) fate {
+	key := layout.SeqKey(seq)
+	switch {
+	case c.done.has(seq), c.aside.has(seq):
+		return fateFinished
+	case c.events.has(seq), c.waiting.has(seq), c.dead.has(seq):
+		return fateUnfinished
+	case seq >= c.next && c.older:
+		return fateNew
+	case seq >= c.next:
+		return fateFinished
+	case c.traced.has(seq) && !c.gaps.has(layout.Done, key) && !c.gaps.has(layout.Aside, key):
+		return fateUnfinished
+	case c.indexed, c.traces && !c.traced.has(seq):
+		return fateFinished
 	}
-	if s.words == nil {
-		s.words = make(map[uint64]uint64)
-	}
-	s.words[seq/64] |= 1 << (seq % 64)
-	s.n++
-	s.lowest = lowestOf(s.lowest, seq)
+	return fateUnknown
 }
 
-// rowsBetween counts the rows of a bucket with numbers from and to included.
-func rowsBetween(b *bolt.Bucket, from, to uint64) (n int64) {
-	c := b.Cursor()
-	for k, _ := c.Seek(layout.SeqKey(from)); k != nil; k, _ = c.Next() {
-		if seq, ok := layout.Seq(k); ok && seq > to {
-			return n
-		}
-		n++
+// open tells that a record may be what the file had under this key, although nothing sure leads to it.
+func (c *census) open(id layout.Bucket, key []byte) bool {
+	if c.gaps.has(id, key) {
+		return true
 	}
-	return n
-}
-
-func firstSeq(b *bolt.Bucket) uint64 {
-	k, _ := b.Cursor().First()
-	seq, _ := layout.Seq(k)
-	return seq
-}
-
-// lowestOf is the lower of two numbers of which 0 means none.
-func lowestOf(a, b uint64) uint64 {
-	if a == 0 || b != 0 && b < a {
-		return b
+	seq, ok := layout.Seq(key)
+	switch {
+	case !c.older:
+		return false
+	case id == layout.Events:
+		return ok && seq >= c.next
+	case id == layout.Outbox:
+		return ok && c.known && seq >= c.counters.nextOutbox
 	}
-	return a
+	return id == layout.Idem // one without its event goes again, see rebuilder.idem
 }

@@ -27,8 +27,9 @@ var (
 )
 
 // specimen is a spool file to be damaged, as a kill leaves it, and how many events wait in it. It has pages of every type.
-func specimen(t *testing.T, n int) (file []byte, waiting int) {
+func specimen(t *testing.T, n int) (file []byte, waiting idSet) {
 	t.Helper()
+	waiting = make(idSet)
 	cfg := Defaults()
 	cfg.Dir, cfg.MaxBytes = t.TempDir(), 32*mib
 	r := &rig{t: t, cfg: cfg}
@@ -43,10 +44,10 @@ func specimen(t *testing.T, n int) (file []byte, waiting int) {
 			r.finish(l, delivered(l))
 		case i%7 == 0:
 			r.finish(l, Result{Attempt: attempt(l, 500), Verdict: VerdictDead, Reason: ReasonExhausted})
-			waiting++
+			waiting[l.Event.ID] = true
 		default:
 			r.finish(l, Result{Attempt: attempt(l, 503), Verdict: VerdictRetry, NextAttempt: time.Now()})
-			waiting++
+			waiting[l.Event.ID] = true
 		}
 	}
 	r.close()
@@ -281,8 +282,7 @@ func TestRandomDamage(t *testing.T) {
 
 func randomDamage(t *testing.T, dir string) {
 	const all = 60 // a delivered one may come back, where what was lost is that it was delivered
-	file, n := specimen(t, all)
-	waiting := int64(n)
+	file, waiting := specimen(t, all)
 	for n := range *damageSeeds {
 		seed := *damageFrom + uint64(n)
 		if err := os.WriteFile(filepath.Join(dir, "seed"), fmt.Append(nil, seed), 0o600); err != nil {
@@ -305,7 +305,7 @@ func randomDamage(t *testing.T, dir string) {
 		if rnd.IntN(10) == 0 {
 			harmed = harmed[:rnd.IntN(len(harmed))]
 		}
-		if problem := survives(t, harmed, waiting, all); problem != "" {
+		if problem := survives(t, harmed, len(waiting), all); problem != "" {
 			// bbolt lays out no two files alike, so that the seed alone does not bring it back.
 			name := filepath.Join(os.TempDir(), fmt.Sprintf("postern-damage-%d.db", seed))
 			t.Fatalf("seed %d: %s\nthe damaged file is kept as %s (%v)", seed, problem, name, os.WriteFile(name, harmed, 0o600))
@@ -314,12 +314,12 @@ func randomDamage(t *testing.T, dir string) {
 }
 
 // survives opens a damaged spool, works in it, opens it again and checks it. It returns what went wrong.
-func survives(t *testing.T, harmed []byte, waiting, most int64) string {
+func survives(t *testing.T, harmed []byte, waiting, most int) string {
 	cfg := Defaults()
 	cfg.Dir, cfg.MaxBytes = planted(t, harmed), 32*mib
 	defer os.RemoveAll(cfg.Dir) // thousands of them would fill the place
 	var log bytes.Buffer
-	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil))
 	s, err := Open(cfg)
 	if err != nil {
 		// What looks like a newer format, or a foreign file, is left alone, and says so.
@@ -329,7 +329,7 @@ func survives(t *testing.T, harmed []byte, waiting, most int64) string {
 		return fmt.Sprintf("open: %v", err)
 	}
 	st := s.Stats()
-	if got := st.Pending + st.Failed + st.DeadLetter; got > most || got < waiting && (st.SalvageLost+st.SetAside == 0 || log.Len() == 0) {
+	if got := int(st.Pending + st.Failed + st.DeadLetter); got > most || got < waiting && (st.SalvageLost+st.SetAside == 0 || log.Len() == 0) {
 		return fmt.Sprintf("%d events, %d said to be lost, %d set aside: %d waited, of %d\nlog: %s", got, st.SalvageLost, st.SetAside, waiting, most, log.String())
 	}
 	if _, err := s.Append(t.Context(), event("new", endpointA, "x")); err != nil && !errors.Is(err, ErrUnwritable) {

@@ -37,8 +37,8 @@ func (d *directory) prepare(cfg Config) error {
 		return fmt.Errorf("salvage %s (%w): %w: move the file away to start with an empty spool", d.file(), fault, err)
 	}
 	cfg.Logger.Error("the spool's file was damaged: what could be read was salvaged into a new one",
-		slog.Any("damage", fault), slog.Int64("recovered", report.Recovered), slog.Int64("lost", report.Lost), slog.Int64("set_aside", report.SetAside),
-		slog.String("lost_unit", report.Unit), slog.String("kept", report.Kept))
+		slog.Any("damage", fault), slog.Int64("recovered", report.Recovered), slog.Int64("doubtful", report.Doubtful), slog.Int64("lost", report.Lost),
+		slog.String("lost_unit", report.Unit), slog.Bool("estimate", report.Estimate), slog.Int64("set_aside", report.SetAside), slog.String("kept", report.Kept))
 	return nil
 }
 

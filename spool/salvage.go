@@ -17,7 +17,9 @@ import (
 // SalvageReport says what a salvage achieved.
 type SalvageReport struct {
 	Recovered int64  // events in the new file: waiting ones and dead letters
-	Lost      int64  // of what Unit says: what was acknowledged, is not finished, and could not be read
+	Doubtful  int64  // of those, the events whose record was found and of which nothing tells whether they were delivered
+	Lost      int64  // of what Unit says: what was acknowledged, is not finished, and could not be read; as many as Doubtful may be lost besides
+	Estimate  bool   // Lost goes by what numbers are missing, and may have finished events among it
 	SetAside  int64  // records that were found and cannot be decoded: they are kept apart in the new file, and count as lost too
 	Unit      string // UnitEvents; where their number is unknown UnitPages, and where nothing at all could be read UnitFile
 	Damage    string // the first fault that was met; empty where everything that hangs together could be read
@@ -50,7 +52,7 @@ func Salvage(dir string) (SalvageReport, error) {
 }
 
 // salvage works in three steps. What hangs together is taken as it is. Only where that was not all, pages that nothing
-// leads to are looked through as well: what they hold may be out of date, so it fills gaps and replaces nothing. At last
+// leads to are looked through as well: what they hold may be out of date, so it fills gaps and nothing but gaps. At last
 // the indexes and counts are made anew.
 func (d *directory) salvage(ctx context.Context) (SalvageReport, error) {
 	f, err := pagefile.Open(d.file())
@@ -143,6 +145,8 @@ type salvager struct {
 	// unsure tells that there are records for which nothing vouches: those below a root whose meta page is not valid, or
 	// in a bucket of no known name.
 	unsure bool
+	// undecoded tells that payloads were passed over which cannot be decoded, in the hope of another version.
+	undecoded bool
 	// newIDs, where not nil, says that nothing is missing but the last commit: the IDs of its events that were found.
 	newIDs map[string]bool
 }
@@ -153,6 +157,7 @@ func (v *salvager) run(ctx context.Context) (report SalvageReport, err error) {
 	if v.unsure {
 		damaged = max(damaged, 1)
 	}
+	v.census.settle(&walk, v.f.MetaDamage() != nil)
 	if err == nil && v.err == nil {
 		switch {
 		case damaged > 0:

@@ -28,9 +28,9 @@ func bySeq(id layout.Bucket) bool {
 type taker func(layout.Bucket, pagefile.Entry)
 
 // fillGaps looks through the pages that nothing leads to. Such pages also hold what was deleted, and what a transaction
-// wrote that never became valid; so a record counts only where nothing sure is known of its event. What says that an
-// event is finished comes first: what was delivered is not to be delivered again. The payloads come last, in a second
-// pass, since they need not fit into memory.
+// wrote that never became valid; so a record counts only for a key of which nothing sure was read (census.open), and where
+// nothing sure is known of its event that says otherwise. What says that an event is finished comes first: what was
+// delivered is not to be delivered again. The payloads come last, in a second pass, since they need not fit into memory.
 func (v *salvager) fillGaps(ctx context.Context) error {
 	free, err := v.f.FreePages()
 	if err != nil {
@@ -40,16 +40,19 @@ func (v *salvager) fillGaps(ctx context.Context) error {
 	if v.newIDs != nil {
 		passes = []taker{v.keepRow, v.takeNewEvent, v.keepKey}
 	}
-	for _, take := range passes {
+	for len(passes) > 0 {
 		_, err = v.f.Scan(ctx, nil, func(e pagefile.Entry) bool {
 			if !free.Has(e.Page) {
-				v.doubtful(e, take)
+				v.doubtful(e, passes[0])
 			}
 			return v.err == nil
 		})
 		v.putGaps()
 		if err != nil || v.err != nil {
 			return err
+		}
+		if passes = passes[1:]; len(passes) == 0 && v.undecoded {
+			passes, v.undecoded = append(passes, v.takeUndecoded), false
 		}
 	}
 	return nil
@@ -79,7 +82,7 @@ func (v *salvager) doubtful(e pagefile.Entry, take taker) {
 	if _, ok := layout.Seq(e.Key); bySeq(id) && !ok {
 		return
 	}
-	if v.missing(id, e.Key) {
+	if v.census.open(id, e.Key) && v.missing(id, e.Key) {
 		take(id, e)
 	}
 }
@@ -97,9 +100,23 @@ func (v *salvager) keepLatest(id layout.Bucket, e pagefile.Entry) {
 	}
 }
 
-// takeEvent takes a payload. It never changes, so that any version is the right one.
+// takeEvent takes a payload that nothing says is finished. It never changes, so that any version that can be decoded is
+// the right one.
 func (v *salvager) takeEvent(id layout.Bucket, e pagefile.Entry) {
-	if id == layout.Events {
+	seq, _ := layout.Seq(e.Key)
+	if id != layout.Events || v.census.fate(seq) == fateFinished {
+		return
+	}
+	if _, _, err := decodeEvent(seq, e.Value, eventHead, nil); err != nil {
+		v.undecoded = true
+		return
+	}
+	v.put(id, e.Key, e.Value)
+}
+
+// takeUndecoded takes what is left of a payload of which no version can be decoded, so that it is set aside.
+func (v *salvager) takeUndecoded(id layout.Bucket, e pagefile.Entry) {
+	if seq, _ := layout.Seq(e.Key); id == layout.Events && v.census.fate(seq) != fateFinished {
 		v.put(id, e.Key, e.Value)
 	}
 }
@@ -111,6 +128,9 @@ func (v *salvager) missing(id layout.Bucket, key []byte) bool {
 	case layout.Events:
 		against = append(against, layout.Done)
 	case layout.Done, layout.Dead:
+		if v.contradicted(id, key) {
+			return false
+		}
 		against = []layout.Bucket{layout.Events, layout.Dead, layout.Done}
 	}
 	for _, other := range against {
@@ -123,6 +143,15 @@ func (v *salvager) missing(id layout.Bucket, key []byte) bool {
 		}
 	}
 	return true
+}
+
+// contradicted tells that an event was neither delivered nor dead, whatever a page says that nothing leads to.
+func (v *salvager) contradicted(id layout.Bucket, key []byte) bool {
+	seq, _ := layout.Seq(key)
+	if id == layout.Done {
+		return v.census.fate(seq) == fateUnfinished
+	}
+	return v.census.waiting.has(seq)
 }
 
 // newer tells which of two versions of a row is the later one.

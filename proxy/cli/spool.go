@@ -183,10 +183,33 @@ func (c *spoolSalvageCmd) Run(s *session) error {
 	}
 	if c.JSON {
 		return s.encode(map[string]any{
-			"dir": dir, "recovered": report.Recovered, "lost": report.Lost, "lost_unit": cmp.Or(report.Unit, spool.UnitEvents), "set_aside": report.SetAside,
-			"damage": report.Damage, "damaged_pages": report.Pages, "kept": report.Kept,
+			"dir": dir, "recovered": report.Recovered, "doubtful": report.Doubtful, "lost": report.Lost, "lost_unit": cmp.Or(report.Unit, spool.UnitEvents),
+			"estimate": report.Estimate, "set_aside": report.SetAside, "damage": report.Damage, "damaged_pages": report.Pages, "kept": report.Kept,
 		})
 	}
-	_, err = fmt.Fprintf(s.out, "%s: %s recovered, %d %s lost; the old file is kept as %s.\n", dir, term.Count(report.Recovered, "event"), report.Lost, cmp.Or(report.Unit, spool.UnitEvents), report.Kept)
+	_, err = fmt.Fprintf(s.out, "%s: %s recovered, %s; the old file is kept as %s.\n%s", dir, term.Count(report.Recovered, "event"), lostText(&report), report.Kept, doubtText(&report))
 	return err
+}
+
+func lostText(r *spool.SalvageReport) string {
+	switch {
+	case r.Unit == spool.UnitPages:
+		return fmt.Sprintf("%s lost, and nothing tells how many events were on them", term.Count(r.Lost, "page"))
+	case r.Unit == spool.UnitFile:
+		return "and the whole content of the file lost"
+	case r.Estimate && r.Lost > 0:
+		return fmt.Sprintf("%s lost by the numbers that are missing, where events that were finished leave gaps too", term.Count(r.Lost, "event"))
+	}
+	return term.Count(r.Lost, "event") + " lost"
+}
+
+// doubtText says what the events are of which nothing tells whether they were delivered.
+func doubtText(r *spool.SalvageReport) string {
+	switch {
+	case r.Doubtful == 0:
+		return ""
+	case r.Estimate || r.Unit != spool.UnitEvents:
+		return fmt.Sprintf("Of those recovered %d may have been delivered before: nothing is left that tells. They are sent again, with the same IDs.\n", r.Doubtful)
+	}
+	return fmt.Sprintf("Of those recovered %d may have been delivered before: they are sent again, with the same IDs. For each that was, another event is lost.\n", r.Doubtful)
 }

@@ -110,3 +110,23 @@ func TestSpoolErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestSalvageTexts(t *testing.T) {
+	tests := map[string]struct {
+		report spool.SalvageReport
+		want   string
+	}{
+		"all is there":     {spool.SalvageReport{Recovered: 9, Unit: spool.UnitEvents}, "0 events lost"},
+		"one is lost":      {spool.SalvageReport{Lost: 1, Unit: spool.UnitEvents}, "1 event lost"},
+		"by numbers":       {spool.SalvageReport{Lost: 7, Estimate: true, Unit: spool.UnitEvents}, "7 events lost by the numbers that are missing"},
+		"pages":            {spool.SalvageReport{Lost: 2, Estimate: true, Unit: spool.UnitPages}, "2 pages lost, and nothing tells how many events"},
+		"the file":         {spool.SalvageReport{Lost: 1, Unit: spool.UnitFile}, "the whole content of the file lost"},
+		"some in doubt":    {spool.SalvageReport{Lost: 2, Doubtful: 3, Unit: spool.UnitEvents}, "3 may have been delivered before: they are sent again, with the same IDs. For each that was, another event is lost."},
+		"doubt, by number": {spool.SalvageReport{Doubtful: 4, Estimate: true, Unit: spool.UnitEvents}, "4 may have been delivered before: nothing is left that tells."},
+	}
+	for name, tt := range tests {
+		if got := lostText(&tt.report) + "; " + doubtText(&tt.report); !strings.Contains(got, tt.want) || tt.report.Doubtful == 0 && strings.Contains(got, "before") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

@@ -109,13 +109,17 @@ func Eval[T any](tab *Tab, expression string) T {
 	return v
 }
 
-// See waits until an expression is true.
+// See waits until an expression is true. One that throws is not true yet: what it looks at may be on its way.
 func (tab *Tab) See(expression string) {
 	tab.t.Helper()
 	ctx, cancel := context.WithTimeout(tab.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
-		tab.t.Fatalf("waited %v in vain for %s (%v); the page says:\n%s", patience, expression, err, Eval[string](tab, "document.body.innerText"))
+	try := func(otherwise string) string {
+		return fmt.Sprintf("(() => { try { return !!(%s) } catch (e) { return %s } })()", expression, otherwise)
+	}
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](try("false"), chromedp.WithPollingInterval(30*time.Millisecond))); err != nil {
+		now := Eval[string](tab, "String("+try("e")+")")
+		tab.t.Fatalf("waited %v in vain for %s (%v; now: %s); the page says:\n%s", patience, expression, err, now, Eval[string](tab, "document.body.innerText"))
 	}
 }
 

@@ -11,10 +11,10 @@ type bucketRef struct {
 // leaf emits the entries of p and goes down into its buckets.
 func (t *traversal) leaf(p *page, at place, depth int) bool {
 	id := p.id
-	if t.emit != nil && !t.emit(p, t.f.offset(id), t.bucket, at.doubtful) {
+	if t.emit != nil && !t.emit(p, t.f.offset(id), t.bucket, at) {
 		return false
 	}
-	refs, ok := t.buckets(p, at.doubtful)
+	refs, ok := t.buckets(p, at)
 	if !ok {
 		return false
 	}
@@ -30,7 +30,7 @@ func (t *traversal) leaf(p *page, at place, depth int) bool {
 }
 
 // buckets deals with the inline buckets of p and returns the others.
-func (t *traversal) buckets(p *page, doubtful bool) (refs []bucketRef, goOn bool) {
+func (t *traversal) buckets(p *page, at place) (refs []bucketRef, goOn bool) {
 	for i := range p.count {
 		e := p.element(i)
 		if !e.isBucket() {
@@ -38,17 +38,35 @@ func (t *traversal) buckets(p *page, doubtful bool) (refs []bucketRef, goOn bool
 		}
 		ref, fault := t.readBucket(p, e)
 		if fault == nil && ref.root == 0 {
-			if fault = t.inlineBucket(p, ref.name, doubtful); fault == nil {
+			if fault = t.inlineBucket(p, ref.name, at.doubtful); fault == nil {
+				t.meet(ref.name, at)
 				continue
 			}
 		}
 		if fault == nil {
+			t.meet(ref.name, at)
 			refs = append(refs, ref)
-		} else if !t.report(fault) {
+		} else if !t.loseBucket(fault, at) {
 			return nil, false
 		}
 	}
 	return refs, t.err == nil
+}
+
+// loseBucket reports a bucket of which nothing can be made out, perhaps not even its name. In the tree of the file it is
+// then one that was not met; elsewhere its page counts as missed.
+func (t *traversal) loseBucket(fault *DamageError, at place) bool {
+	if at.top {
+		return t.report(fault)
+	}
+	return t.lose(fault, at)
+}
+
+// meet notes a bucket. One that is not met is missing as a whole, whatever became of its name.
+func (t *traversal) meet(name []byte, at place) {
+	if t.met != nil && at.top && !at.doubtful {
+		t.met(name)
+	}
 }
 
 // readBucket reads a bucket's header, and into t.inline its page where it is inline.
@@ -84,10 +102,13 @@ func (t *traversal) inlineBucket(p *page, name []byte, doubtful bool) *DamageErr
 			return fault
 		}
 		t.report(fault)
+		if t.missed != nil && !doubtful {
+			t.missed(Gap{Bucket: append(slices.Clone(t.bucket), name)})
+		}
 		doubtful = true
 		ip.count = ip.readable()
 	}
-	if t.emit != nil && !t.emit(ip, -1, append(slices.Clip(t.bucket), name), doubtful) {
+	if t.emit != nil && !t.emit(ip, -1, append(slices.Clip(t.bucket), name), place{root: true, doubtful: doubtful}) {
 		t.err = errStopped
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"go.etcd.io/bbolt"
 )
 
 // layout tells what each page of a whole database is, as Walk sees it.
@@ -29,7 +31,7 @@ func layoutOf(t testing.TB, data []byte) layout {
 	l := layout{root: root.page, used: map[uint64]*page{}, entries: map[uint64]contents{}, over: map[uint64]uint64{}}
 	tr := f.newTraversal(t.Context())
 	tr.report = func(d *DamageError) bool { t.Fatalf("a whole database: %v", d); return false }
-	tr.emit = func(*page, int64, [][]byte, bool) bool { return true }
+	tr.emit = func(*page, int64, [][]byte, place) bool { return true }
 	tr.file(root)
 	for id := range f.pages {
 		if !tr.seen.Has(id) {
@@ -154,6 +156,9 @@ func checkLostPage(t *testing.T, data []byte, id uint64, l layout, want contents
 			}
 		}
 	}
+	if id > 1 { // the other meta page may lead to another state
+		checkGaps(t, id, sure, want, report)
+	}
 	byKey := map[string]bool{}
 	note := func(c contents) {
 		for k, v := range c {
@@ -174,6 +179,78 @@ func checkLostPage(t *testing.T, data []byte, id uint64, l layout, want contents
 		if _, gone := lost[key]; !gone && !byKey[key[strings.LastIndex(key, "/"):]+value] {
 			t.Fatalf("page %d is lost, and an entry of another page is nowhere to be found", id)
 		}
+	}
+}
+
+// checkGaps: what a walk has not yielded for sure lies in one of its gaps, and what it has yielded in none.
+func checkGaps(t *testing.T, id uint64, sure, want contents, report Report) {
+	t.Helper()
+	for key := range want {
+		_, have := sure[key]
+		at := strings.LastIndex(key, "/")
+		var bare []byte
+		fmt.Sscanf(key[at+1:], "%x", &bare)
+		if missed := report.missed(append(bytes.Split([]byte(key[:at]), []byte("/")), bare)); have == missed {
+			t.Fatalf("page %d is lost; yielded for sure: %v, and in a gap: %v", id, have, missed)
+		}
+	}
+}
+
+// missed tells whether an entry lies in a gap. path has the names of its buckets and then its key.
+func (r *Report) missed(path [][]byte) bool {
+	if !slices.ContainsFunc(r.Buckets, func(name []byte) bool { return bytes.Equal(name, path[0]) }) {
+		return true
+	}
+	for _, g := range r.Gaps {
+		n := len(g.Bucket)
+		if n >= len(path) || !slices.EqualFunc(g.Bucket, path[:n], bytes.Equal) {
+			continue
+		}
+		if key := path[n]; bytes.Compare(key, g.From) >= 0 && (g.To == nil || bytes.Compare(key, g.To) < 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// A meta page of an earlier time leads to pages that were used for something else since. Where one of them has to do with a
+// page that was not there at that time, nothing of it is sure.
+func TestOlderMetaPages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	fill := func(n int) (image []byte) {
+		for i := range n {
+			if err := db.Update(func(tx *bbolt.Tx) error {
+				b, err := tx.CreateBucketIfNotExists([]byte("b"))
+				if err != nil {
+					return err
+				}
+				return b.Put(fmt.Appendf(nil, "%08d", i), make([]byte, 100))
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if image, err = os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+		return image
+	}
+	early := fill(100)
+	late := fill(2000)
+	if _, _, report := walkAll(t, mustOpen(t, late)); report.First != nil || len(report.Gaps) > 0 {
+		t.Fatalf("as it is: %+v", report)
+	}
+	copy(late, early[:2*os.Getpagesize()])
+	f := mustOpen(t, late)
+	if err := f.Verify(t.Context()); err == nil {
+		t.Fatal("Verify passes it")
+	}
+	if sure, _, report := walkAll(t, f); len(sure) > 0 || len(report.Gaps) != 1 || len(report.Gaps[0].Bucket) > 0 {
+		t.Errorf("%d are sure; %+v", len(sure), report)
 	}
 }
 

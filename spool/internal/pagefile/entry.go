@@ -1,6 +1,10 @@
 package pagefile
 
-import "errors"
+import (
+	"bytes"
+	"errors"
+	"slices"
+)
 
 // Entry is one key with its value. All its slices are valid only during the call that hands it over.
 type Entry struct {
@@ -27,6 +31,18 @@ type Report struct {
 	First *DamageError
 	// Whole has the leaf pages of which every entry was yielded.
 	Whole *PageSet
+	// Gaps are the keys of which a Walk has yielded nothing that is not Doubtful, bucket by bucket in the order of the keys.
+	// What is in none of them, in a bucket of Buckets, and was not yielded, was not in the file.
+	Gaps []Gap
+	// Buckets names the buckets of the file itself that a Walk has met in a place without a fault.
+	Buckets [][]byte
+}
+
+// Gap is a stretch of keys: those from From on and before To, of which nil is no bound. Where Bucket is empty, it is the
+// whole file.
+type Gap struct {
+	Bucket   [][]byte
+	From, To []byte
 }
 
 // errStopped is how a traversal learns that its caller wants no more; it is never handed out.
@@ -62,8 +78,20 @@ func (c *collector) fault(d *DamageError) bool {
 	return true
 }
 
+// missed notes a gap; one that goes on where the last one ends makes that one longer.
+func (c *collector) missed(g Gap) {
+	if n := len(c.report.Gaps); n > 0 && g.From != nil {
+		last := &c.report.Gaps[n-1]
+		if bytes.Equal(last.To, g.From) && slices.EqualFunc(last.Bucket, g.Bucket, bytes.Equal) {
+			last.To = g.To
+			return
+		}
+	}
+	c.report.Gaps = append(c.report.Gaps, g)
+}
+
 // emit yields the entries of p that are no buckets. off is where p begins in the file, -1 for an inline page.
-func (c *collector) emit(p *page, off int64, bucket [][]byte, doubtful bool) bool {
+func (c *collector) emit(p *page, off int64, bucket [][]byte, at place) bool {
 	yielded, skipped := c.report.Entries, c.report.SkippedEntries
 	for i := range p.count {
 		e := p.element(i)
@@ -75,7 +103,7 @@ func (c *collector) emit(p *page, off int64, bucket [][]byte, doubtful bool) boo
 			continue
 		}
 		c.report.Entries++
-		if !c.yield(Entry{Bucket: bucket, Key: c.key, Value: c.value, Page: p.id, Doubtful: doubtful}) {
+		if !c.yield(Entry{Bucket: bucket, Key: c.key, Value: c.value, Page: p.id, Doubtful: at.doubtful}) {
 			return false
 		}
 	}
@@ -84,6 +112,9 @@ func (c *collector) emit(p *page, off int64, bucket [][]byte, doubtful bool) boo
 	}
 	if off >= 0 && c.report.SkippedEntries == skipped {
 		c.report.Whole.add(p.id)
+	}
+	if c.report.SkippedEntries > skipped && !at.doubtful {
+		c.missed(Gap{Bucket: slices.Clone(bucket), From: slices.Clone(at.lo), To: slices.Clone(at.hi)})
 	}
 	return true
 }

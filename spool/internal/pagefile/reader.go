@@ -63,7 +63,6 @@ func (r *reader) fill(off, n int64) error {
 }
 
 // into fills dst from off, which must lie within the file, and leaves the window as it is.
-// into fills dst from off, which must lie within the file, and leaves the window as it is.
 func (r *reader) into(dst []byte, off int64) error {
 	n := int64(len(dst))
 	if r.holds(off, n) {

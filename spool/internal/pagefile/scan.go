@@ -41,9 +41,9 @@ func (t *traversal) scanPage(id uint64) bool {
 		t.report(fault)
 		p.count = p.readable()
 	}
-	if !t.emit(p, t.f.offset(id), nil, true) {
+	if !t.emit(p, t.f.offset(id), nil, place{doubtful: true}) {
 		return false
 	}
-	_, goOn := t.buckets(p, true)
+	_, goOn := t.buckets(p, place{doubtful: true})
 	return goOn
 }

@@ -21,7 +21,11 @@ type traversal struct {
 	// report is told of a fault and answers whether to go on.
 	report func(*DamageError) bool
 	// emit is given each leaf page, and the page of each inline bucket, and answers whether to go on. May be nil.
-	emit func(p *page, off int64, bucket [][]byte, doubtful bool) bool
+	emit func(p *page, off int64, bucket [][]byte, at place) bool
+	// missed is told of the keys of which nothing sure is to be had. May be nil.
+	missed func(Gap)
+	// met is told of each bucket of the file that a sound page names. May be nil.
+	met func(name []byte)
 
 	bucket  [][]byte // names on the way to where we are; kept only for emit
 	buffers [][]byte // a copy of the branch page at each depth
@@ -57,7 +61,7 @@ func (t *traversal) file(r root) bool {
 func (t *traversal) tree(id, from uint64, at place, depth int) bool {
 	p, fault, skip := t.load(id, from, t.f.pageSize)
 	if fault != nil {
-		return t.report(fault)
+		return t.lose(fault, at)
 	}
 	return skip || t.visit(p, at, depth)
 }
@@ -117,15 +121,28 @@ func (t *traversal) claimOverflow(p *page) *DamageError {
 	return nil
 }
 
+// lose reports a fault that leaves nothing sure of what hangs at this place, and answers whether to go on.
+func (t *traversal) lose(fault *DamageError, at place) bool {
+	t.miss(at)
+	return t.report(fault)
+}
+
+// miss notes the keys that belong at this place. Below a fault, they were noted with it.
+func (t *traversal) miss(at place) {
+	if t.missed != nil && !at.doubtful {
+		t.missed(Gap{Bucket: slices.Clone(t.bucket), From: slices.Clone(at.lo), To: slices.Clone(at.hi)})
+	}
+}
+
 func (t *traversal) visit(p *page, at place, depth int) bool {
 	if t.err = t.ctx.Err(); t.err != nil {
 		return false
 	}
 	if depth >= maxDepth {
-		return t.report(damage(p.id, "it is nested deeper than %d pages", maxDepth))
+		return t.lose(damage(p.id, "it is nested deeper than %d pages", maxDepth), at)
 	}
 	if fault := t.check(p, at); fault != nil {
-		if !t.report(fault) {
+		if !t.lose(fault, at) {
 			return false
 		}
 		at = place{top: at.top, doubtful: true}
@@ -158,7 +175,7 @@ func (t *traversal) branch(p *page, at place, depth int) bool {
 	parent := p.id
 	children, fault := t.children(p, at, depth)
 	if fault != nil {
-		return t.report(fault)
+		return t.lose(fault, at)
 	}
 	if t.strict {
 		// Their order does not matter then, and the disk likes this one.
@@ -175,7 +192,7 @@ func (t *traversal) branch(p *page, at place, depth int) bool {
 			continue
 		}
 		if fault != nil {
-			if !t.report(fault) {
+			if !t.lose(fault, c.at) {
 				return false
 			}
 			continue
