@@ -51,7 +51,7 @@ type recv struct {
 	mu       sync.Mutex // guards what follows
 	requests []string
 	open     map[net.Conn]bool
-	most     int // connections open at once
+	most     int // connections that were open at once, at both ends
 }
 
 func say(text string) func(net.Conn, int) bool {
@@ -101,11 +101,24 @@ func (r *recv) track(c net.Conn, open bool) {
 	defer r.mu.Unlock()
 	if open {
 		r.open[c] = true
-		r.most = max(r.most, len(r.open))
+		if len(r.open) > r.most {
+			r.most = max(r.most, r.connected())
+		}
 		return
 	}
 	delete(r.open, c)
 	c.Close()
+}
+
+// connected counts the connections that the other side has not closed, whether we have come to read that or not: it may
+// close one and open the next before the goroutine that reads from the first is woken.
+func (r *recv) connected() (n int) {
+	for c := range r.open {
+		if !closedByPeer(c) {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *recv) serve(c net.Conn) {

@@ -23,23 +23,23 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// sendMany makes attempts, so many at once, and returns how many failed.
-func sendMany(t testing.TB, e *delivery.Endpoint, url string, attempts, concurrency int) (failed int) {
+// sendMany makes attempts, so many at once, and returns how many ended in each class.
+func sendMany(t testing.TB, e *delivery.Endpoint, url string, attempts, concurrency int) (ended map[string]int) {
+	ended = make(map[string]int)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for range concurrency {
 		wg.Go(func() {
 			for range attempts / concurrency {
-				if got := send(t, e, newEvent("POST", url, "x")); got.Class != "" {
-					mu.Lock()
-					failed++
-					mu.Unlock()
-				}
+				got := send(t, e, newEvent("POST", url, "x"))
+				mu.Lock()
+				ended[string(got.Class)]++
+				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
-	return failed
+	return ended
 }
 
 // TestSocketsOfFailures: 200 events with 5 attempts each, all answered 503 with 8 KiB.
@@ -48,8 +48,8 @@ func TestSocketsOfFailures(t *testing.T) {
 	e := newEndpoint(t)
 	e.RoundTripper = newTransport(t, 4)
 	before := descriptors(t)
-	if failed := sendMany(t, e, r.url("/"), 1000, 4); failed != 1000 {
-		t.Errorf("%d of 1000 failed", failed)
+	if ended := sendMany(t, e, r.url("/"), 1000, 4); ended["http_503"] != 1000 {
+		t.Errorf("1000 attempts ended as %v", ended)
 	}
 	r.mu.Lock()
 	most := r.most
@@ -70,8 +70,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	e.RoundTripper = transport
 	sendMany(t, e, r.url("/"), 8, 8)
 	files, routines := descriptors(t), runtime.NumGoroutine()
-	if failed := sendMany(t, e, r.url("/"), 5000, 8); failed != 0 {
-		t.Errorf("%d failed", failed)
+	if ended := sendMany(t, e, r.url("/"), 5000, 8); ended[""] != 5000 {
+		t.Errorf("5000 attempts ended as %v", ended)
 	}
 	if now := descriptors(t); now > files+2*8 { // both ends of every connection are this process's
 		t.Errorf("%d descriptors before, %d after", files, now)
