@@ -51,7 +51,8 @@ type recv struct {
 	mu       sync.Mutex // guards what follows
 	requests []string
 	open     map[net.Conn]bool
-	most     int // connections that were open at once, at both ends
+	most     int // connections that were open at once
+	bound    int // how many may be; 0: any number
 }
 
 func say(text string) func(net.Conn, int) bool {
@@ -101,21 +102,31 @@ func (r *recv) track(c net.Conn, open bool) {
 	defer r.mu.Unlock()
 	if open {
 		r.open[c] = true
-		if len(r.open) > r.most {
-			r.most = max(r.most, r.connected())
-		}
+		r.most = max(r.most, r.settled())
 		return
 	}
 	delete(r.open, c)
 	c.Close()
 }
 
-// connected counts the connections that the other side has not closed, whether we have come to read that or not: it may
-// close one and open the next before the goroutine that reads from the first is woken.
-func (r *recv) connected() (n int) {
-	for c := range r.open {
-		if !closedByPeer(c) {
-			n++
+// allow says how many connections may be open at once.
+func (r *recv) allow(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bound = n
+}
+
+// settled counts the open connections. Where they are too many, one may be about to be closed: net/http gives its place to
+// the next one a moment before it closes it, and the goroutine that reads from it is woken later still. One that is
+// really too many stays, since nothing is answered meanwhile.
+func (r *recv) settled() int {
+	n := len(r.open)
+	for until := time.Now().Add(2 * time.Second); r.bound > 0 && n > r.bound && r.most <= r.bound && time.Now().Before(until); runtime.Gosched() {
+		n = 0
+		for c := range r.open {
+			if !closedByPeer(c) {
+				n++
+			}
 		}
 	}
 	return n

@@ -45,6 +45,7 @@ func sendMany(t testing.TB, e *delivery.Endpoint, url string, attempts, concurre
 // TestSocketsOfFailures: 200 events with 5 attempts each, all answered 503 with 8 KiB.
 func TestSocketsOfFailures(t *testing.T) {
 	r := newRecv(t, sayBody("503 Busy", strings.Repeat("x", 8<<10)))
+	r.allow(4)
 	e := newEndpoint(t)
 	e.RoundTripper = newTransport(t, 4)
 	before := descriptors(t)
