@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,8 @@ func readLimited(name string, most int64) ([]byte, error) {
 	_ = f.SetReadDeadline(time.Now().Add(pipeWait)) // an ordinary file has none, and needs none
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("cannot be read: the pipe %s was not closed by its writer within %v; put what it gives into an ordinary file first", quote(name), pipeWait)
 	case err != nil:
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	case int64(len(data)) > most:

@@ -63,3 +63,22 @@ func TestPipesThatGiveSomething(t *testing.T) {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }
+
+// A pipe whose writer never ends is given up, with what to do instead.
+func TestPipesWithoutAnEnd(t *testing.T) {
+	t.Parallel() // it waits for pipeWait
+	dir := t.TempDir()
+	mkfifo(t, dir, "pipe")
+	writer, err := os.OpenFile(filepath.Join(dir, "pipe"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	if _, err := writer.WriteString("concurrency: 7\n"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Load(Options{Dir: dir, Path: "pipe", Getenv: env{}.get})
+	if err == nil || !strings.Contains(err.Error(), "not closed by its writer within 5s") || !strings.Contains(err.Error(), "into an ordinary file") {
+		t.Errorf("error %v", err)
+	}
+}
