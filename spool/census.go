@@ -2,6 +2,7 @@ package spool
 
 import (
 	"math"
+	"slices"
 
 	"postern/spool/internal/layout"
 	"postern/spool/internal/pagefile"
@@ -30,6 +31,9 @@ type census struct {
 	indexed bool   // waiting and dead have every unfinished event, and nothing contradicts them
 	traces  bool   // traced has every event, and nothing contradicts it
 	next    uint64 // the first number that no event counted here has
+	// horizon is the highest such number by the counters on pages that nothing leads to. Where it is higher than next, all
+	// this is of an earlier time: what was written since was lost, or it is from a commit that failed.
+	horizon uint64
 }
 
 // note takes a row into account.
@@ -73,11 +77,24 @@ func (c *census) noteSeq(id layout.Bucket, key []byte) {
 	}
 }
 
+// noteHorizon takes counters into account that were found on a page which nothing leads to.
+func (c *census) noteHorizon(value []byte) {
+	if stray, err := decodeCounters(value); err == nil {
+		c.horizon = max(c.horizon, stray.nextSeq)
+	}
+}
+
+// noteDelivered takes into account that an event was delivered which the counts have as unfinished.
+func (c *census) noteDelivered(seq uint64) {
+	c.done.add(seq)
+	c.rows--
+}
+
 // settle draws the conclusions, when everything was noted that is sure.
 func (c *census) settle(walk *pagefile.Report, older bool) {
 	c.gaps, c.older = gapsOf(walk), older
-	c.indexed = c.gaps.whole(layout.Due) && c.gaps.whole(layout.Dead) && c.agrees(&c.waiting) && c.agrees(&c.dead)
-	c.traces = c.gaps.whole(layout.IDs) && c.agrees(&c.traced)
+	c.indexed = c.gaps.whole(layout.Due) && c.gaps.whole(layout.Dead) && c.agrees(&c.waiting) && c.agrees(&c.dead) && c.lists(&c.waiting, &c.dead)
+	c.traces = c.gaps.whole(layout.IDs) && c.agrees(&c.traced) && c.lists(&c.traced)
 	switch {
 	case c.known:
 		c.next = c.counters.nextSeq
@@ -107,6 +124,19 @@ func (c *census) agrees(index *seqSet) bool {
 	return true
 }
 
+// lists tells that every event that is there is in one of the indexes.
+func (c *census) lists(indexes ...*seqSet) bool {
+	for seq := range c.events.all() {
+		if !slices.ContainsFunc(indexes, func(index *seqSet) bool { return index.has(seq) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// stale tells that the file is of an earlier time than some of its pages, although no meta page is missing.
+func (c *census) stale() bool { return !c.older && c.known && c.horizon > c.next }
+
 // counted tells that the counts of the endpoints are all there.
 func (c *census) counted() bool { return c.gaps.whole(layout.Endpoints) && !c.broken }
 
@@ -116,7 +146,7 @@ type fate int
 const (
 	fateUnknown    fate = iota
 	fateUnfinished      // it waits or is a dead letter
-	fateFinished        // it was delivered, deleted or set aside, or never accepted
+	fateFinished        // it was delivered, deleted or set aside
 	fateNew             // the last commit may have added it: the state before says nothing of it
 )
 
@@ -124,20 +154,41 @@ const (
 func (c *census) fate(seq uint64) fate {
 	key := layout.SeqKey(seq)
 	switch {
-	case c.done.has(seq), c.aside.has(seq):
+	case c.done.has(seq) && c.events.has(seq):
+		return fateUnknown // one of their keys lies, or is of another time
+	case c.ended(seq):
 		return fateFinished
-	case c.events.has(seq), c.waiting.has(seq), c.dead.has(seq):
+	case c.events.has(seq), c.named(seq) && c.gaps.has(layout.Events, key):
 		return fateUnfinished
-	case seq >= c.next && c.older:
+	case c.named(seq) && (c.traced.has(seq) || !c.gaps.whole(layout.IDs)):
+		return fateUnknown // it should have been there
+	case seq >= c.next && c.older && c.known:
 		return fateNew
 	case seq >= c.next:
-		return fateFinished
-	case c.traced.has(seq) && !c.gaps.has(layout.Done, key) && !c.gaps.has(layout.Aside, key):
+		return fateUnknown // written later than all this, or by a commit that failed, or under a key that lies
+	case c.endless(seq):
+		if !c.gaps.has(layout.Events, key) {
+			return fateUnknown
+		}
 		return fateUnfinished
+	case c.stale():
+		return fateUnknown // the indexes may be of another time than the events
 	case c.indexed, c.traces && !c.traced.has(seq):
 		return fateFinished
 	}
 	return fateUnknown
+}
+
+// named tells that something says of an event that it waits or is a dead letter.
+func (c *census) named(seq uint64) bool { return c.waiting.has(seq) || c.dead.has(seq) }
+
+// ended tells that there is a record of an event's end.
+func (c *census) ended(seq uint64) bool { return c.done.has(seq) || c.aside.has(seq) }
+
+// endless tells that an event was accepted, and that no record of its end is there or can be missing.
+func (c *census) endless(seq uint64) bool {
+	key := layout.SeqKey(seq)
+	return c.traced.has(seq) && !c.ended(seq) && !c.gaps.has(layout.Done, key) && !c.gaps.has(layout.Aside, key)
 }
 
 // open tells that a record may be what the file had under this key, although nothing sure leads to it.
@@ -147,6 +198,10 @@ func (c *census) open(id layout.Bucket, key []byte) bool {
 	}
 	seq, ok := layout.Seq(key)
 	switch {
+	case id == layout.Events && ok && (c.named(seq) || c.endless(seq)):
+		return !c.events.has(seq) // it should have been there
+	case id == layout.Events && c.stale():
+		return ok && seq >= c.next
 	case !c.older:
 		return false
 	case id == layout.Events:

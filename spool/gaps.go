@@ -2,6 +2,9 @@ package spool
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
+	"slices"
 	"sort"
 
 	"postern/spool/internal/layout"
@@ -28,15 +31,25 @@ func gapsOf(walk *pagefile.Report) *gaps {
 			continue
 		}
 		if id, ok := layout.ByName(gap.Bucket[0]); ok {
-			g[id] = append(g[id], gap)
+			g[id] = append(g[id], keysOfGap(gap))
 		}
 	}
 	for id := range met {
 		if !met[id] {
 			g[id] = []pagefile.Gap{{}}
 		}
+		g[id] = pagefile.InOrder(g[id])
 	}
 	return &g
+}
+
+// keysOfGap is a gap of a bucket's own keys. There are no buckets within buckets: what looks like one is a record.
+func keysOfGap(gap pagefile.Gap) pagefile.Gap {
+	if len(gap.Bucket) > 1 {
+		gap.From = gap.Bucket[1]
+		gap.To = append(slices.Clone(gap.From), 0)
+	}
+	return pagefile.Gap{From: gap.From, To: gap.To}
 }
 
 // whole tells that everything of a bucket was read.
@@ -52,16 +65,24 @@ func (g *gaps) has(id layout.Bucket, key []byte) bool {
 // numbers counts the sequence numbers from lowest to highest that fall into the gaps of a bucket whose keys they are.
 func (g *gaps) numbers(id layout.Bucket, lowest, highest uint64) (n int64) {
 	for _, gap := range g[id] {
-		from, to := lowest, highest
-		if seq, ok := layout.Seq(gap.From); ok {
-			from = max(from, seq)
-		}
-		if seq, ok := layout.Seq(gap.To); ok {
-			to = min(to, seq-1)
+		from, to := max(lowest, firstFrom(gap.From)), highest
+		if gap.To != nil {
+			to = min(to, max(firstFrom(gap.To), 1)-1)
 		}
 		if to >= from {
 			n += int64(to-from) + 1
 		}
+	}
+	return n
+}
+
+// firstFrom is the first number whose key is not before a key of any length.
+func firstFrom(key []byte) uint64 {
+	var first [8]byte
+	copy(first[:], key)
+	n := binary.BigEndian.Uint64(first[:])
+	if len(key) > len(first) && n < math.MaxUint64 {
+		n++
 	}
 	return n
 }

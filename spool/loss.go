@@ -18,6 +18,8 @@ type loss struct {
 	present seqSet // events that are there
 	certain int64  // of those, the ones that are surely unfinished
 	doubt   int64  // and those that may be finished
+	odd     int64  // of those, the ones whose number nothing else has: one that is missing may be there under it
+	late    int64  // and those that were written after everything else
 	missing int64  // events that are surely unfinished, and not there
 }
 
@@ -26,13 +28,16 @@ func (c *census) compare(tx *bolt.Tx, r *rebuilder, damaged int64) SalvageReport
 	l := &loss{census: c, r: r, tx: tx}
 	l.takeStock()
 	report := SalvageReport{Recovered: l.present.n, Doubtful: l.doubt, Unit: UnitEvents}
+	unheard := l.unheard()
 	if c.counted() {
 		most := max(c.rows-l.certain, 0)
-		report.Lost = min(most, max(l.missing, most-l.doubt))
+		report.Lost = min(most, max(l.missing-l.odd, most-l.doubt)) + unheard
+		report.Estimate = c.stale() || unheard > 0
 		return report
 	}
 	untold, told := l.untold()
-	report.Lost, report.Estimate = l.missing+untold, !c.indexed && (untold > 0 || !c.traces)
+	report.Lost = max(l.missing-l.odd, 0) + untold + unheard
+	report.Estimate = !c.indexed && (untold > 0 || !c.traces) || c.stale() || unheard > 0
 	if !told || report.Estimate && report.Lost == 0 && !r.counted {
 		// No number is left, or nothing tells how far they went.
 		report.Lost, report.Unit = damaged, UnitPages
@@ -46,22 +51,44 @@ func (l *loss) takeStock() {
 	for k, _ := cur.First(); k != nil; k, _ = cur.Next() {
 		seq, _ := layout.Seq(k)
 		l.present.add(seq)
-		switch l.fate(seq) {
-		case fateUnfinished:
+		switch f := l.fate(seq); {
+		case f == fateNew:
+			l.late++
+		case f == fateUnfinished && !l.stale():
 			l.certain++
-		case fateUnknown:
+		default:
 			l.doubt++
+			l.weigh(seq, f)
 		}
 	}
 	var looked seqSet
 	for _, set := range []*seqSet{&l.events, &l.waiting, &l.dead, &l.traced} {
 		for seq := range set.all() {
-			if !looked.has(seq) && !l.present.has(seq) && l.fate(seq) == fateUnfinished {
+			if seq < l.next && !looked.has(seq) && !l.present.has(seq) && l.fate(seq) == fateUnfinished {
 				l.missing++
 			}
 			looked.add(seq)
 		}
 	}
+}
+
+// weigh looks closer at an event that is doubtful.
+func (l *loss) weigh(seq uint64, f fate) {
+	switch {
+	case seq >= l.next && seq < l.horizon:
+		l.late++
+	case seq >= l.next, f == fateFinished:
+		l.odd++
+	}
+}
+
+// unheard counts the numbers that were given out after everything that is sure, and that were not found: with the meta page
+// of the last commit some of its own pages may be gone.
+func (l *loss) unheard() int64 {
+	if !l.known || l.horizon <= l.next {
+		return 0
+	}
+	return max(int64(l.horizon-l.next)-l.late, 0)
 }
 
 // untold counts the numbers of which nothing at all is known: events that are lost, or were finished and left no trace.
@@ -78,12 +105,23 @@ func (l *loss) untold() (n int64, told bool) {
 	if first := lowestOf(firstSeq(done), l.r.nameless.lowest); first > 0 {
 		lowest = first
 	}
-	highest := l.r.counters.nextSeq - 1
+	highest := l.highest()
 	if lowest == 0 {
 		return 0, false
 	}
 	n = l.gaps.numbers(layout.Events, lowest, highest) - l.accounted(done, lowest, highest)
 	return max(n, 0), true
+}
+
+// highest is the last number that was given out, as far as the counters tell: a key that lies may be far beyond.
+func (l *loss) highest() uint64 {
+	switch {
+	case l.known:
+		return l.next - 1 // see unheard
+	case l.horizon > 0:
+		return l.horizon - 1
+	}
+	return l.r.counters.nextSeq - 1
 }
 
 // untraced counts the events that the index of IDs has and nothing else, neither the damaged file nor the new one.

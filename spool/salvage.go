@@ -19,7 +19,7 @@ type SalvageReport struct {
 	Recovered int64  // events in the new file: waiting ones and dead letters
 	Doubtful  int64  // of those, the events whose record was found and of which nothing tells whether they were delivered
 	Lost      int64  // of what Unit says: what was acknowledged, is not finished, and could not be read; as many as Doubtful may be lost besides
-	Estimate  bool   // Lost goes by what numbers are missing, and may have finished events among it
+	Estimate  bool   // Lost goes by what numbers are missing, and may be more or less than that, or pages are of different times
 	SetAside  int64  // records that were found and cannot be decoded: they are kept apart in the new file, and count as lost too
 	Unit      string // UnitEvents; where their number is unknown UnitPages, and where nothing at all could be read UnitFile
 	Damage    string // the first fault that was met; empty where everything that hangs together could be read
@@ -145,6 +145,7 @@ type salvager struct {
 	// unsure tells that there are records for which nothing vouches: those below a root whose meta page is not valid, or
 	// in a bucket of no known name.
 	unsure bool
+	torn   *pagefile.PageSet // pages with a fault whose records were in use
 	// undecoded tells that payloads were passed over which cannot be decoded, in the hope of another version.
 	undecoded bool
 	// newIDs, where not nil, says that nothing is missing but the last commit: the IDs of its events that were found.
@@ -157,6 +158,7 @@ func (v *salvager) run(ctx context.Context) (report SalvageReport, err error) {
 	if v.unsure {
 		damaged = max(damaged, 1)
 	}
+	v.torn = walk.Torn
 	v.census.settle(&walk, v.f.MetaDamage() != nil)
 	if err == nil && v.err == nil {
 		switch {

@@ -78,11 +78,18 @@ func (v *salvager) doubtful(e pagefile.Entry, take taker) {
 	if err != nil {
 		return
 	}
+	if kind == layout.KindCounters {
+		v.census.noteHorizon(e.Value)
+	}
 	id := kindBuckets[kind]
 	if _, ok := layout.Seq(e.Key); bySeq(id) && !ok {
 		return
 	}
-	if v.census.open(id, e.Key) && v.missing(id, e.Key) {
+	if id == layout.Done && v.delivered(e) {
+		return
+	}
+	// The key of an event that was in use may lie, and lead out of the gap.
+	if open := v.census.open(id, e.Key) || id == layout.Events && v.torn.Has(e.Page); open && v.missing(id, e.Key) {
 		take(id, e)
 	}
 }
@@ -104,7 +111,7 @@ func (v *salvager) keepLatest(id layout.Bucket, e pagefile.Entry) {
 // the right one.
 func (v *salvager) takeEvent(id layout.Bucket, e pagefile.Entry) {
 	seq, _ := layout.Seq(e.Key)
-	if id != layout.Events || v.census.fate(seq) == fateFinished {
+	if id != layout.Events || v.finished(seq, e.Page) {
 		return
 	}
 	if _, _, err := decodeEvent(seq, e.Value, eventHead, nil); err != nil {
@@ -119,6 +126,34 @@ func (v *salvager) takeUndecoded(id layout.Bucket, e pagefile.Entry) {
 	if seq, _ := layout.Seq(e.Key); id == layout.Events && v.census.fate(seq) != fateFinished {
 		v.put(id, e.Key, e.Value)
 	}
+}
+
+// finished tells that an event that was found on a page is not to be taken. What was in use there was not finished, unless
+// there is a record of that: if an index says otherwise, the event's key is what is damaged.
+func (v *salvager) finished(seq, page uint64) bool {
+	return v.census.fate(seq) == fateFinished && (v.census.ended(seq) || !v.torn.Has(page))
+}
+
+// delivered takes a summary of an event that the file has as unfinished: the file is of the time before, for a meta page or
+// other pages are. The summary has the event's ID, and it would not be there if the event had not been delivered.
+func (v *salvager) delivered(e pagefile.Entry) bool {
+	seq, _ := layout.Seq(e.Key)
+	if !v.census.events.has(seq) || v.census.done.has(seq) {
+		return false
+	}
+	rec, err := v.w.get(layout.Events, e.Key)
+	if err != nil {
+		v.err = err
+		return false
+	}
+	ev, _, err := decodeEvent(seq, rec, eventHead, nil)
+	sum, errSum := decodeSummary(seq, e.Value)
+	if err != nil || errSum != nil || sum.id != ev.ID {
+		return false
+	}
+	v.census.noteDelivered(seq)
+	v.put(layout.Done, e.Key, e.Value)
+	return true
 }
 
 // missing tells that nothing is known that a doubtful record could contradict.

@@ -7,8 +7,8 @@ import (
 
 // Where one meta page is gone and everything else is whole, the other one leads to the state before the last commit, and
 // that is sure. What the last commit added stands on pages that nothing leads to, among whatever was deleted long ago. Its
-// numbers tell it apart: the state before had not given them out. What the last commit changed or removed cannot be told
-// apart; so an event that it finished is sent once more.
+// numbers tell it apart: the state before had not given them out. What it delivered has left a summary (salvager.delivered). What
+// else it changed or removed cannot be told apart; so an event that a person deleted with it is sent after all.
 
 // keepRow keeps the rows that the last commit added beside events.
 func (v *salvager) keepRow(id layout.Bucket, e pagefile.Entry) {

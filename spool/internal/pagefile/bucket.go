@@ -103,7 +103,7 @@ func (t *traversal) inlineBucket(p *page, name []byte, doubtful bool) *DamageErr
 		}
 		t.report(fault)
 		if t.missed != nil && !doubtful {
-			t.missed(Gap{Bucket: append(slices.Clone(t.bucket), name)})
+			t.missed(Gap{Bucket: append(slices.Clone(t.bucket), name)}, false)
 		}
 		doubtful = true
 		ip.count = ip.readable()

@@ -1,7 +1,6 @@
 package pagefile
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 )
@@ -31,18 +30,14 @@ type Report struct {
 	First *DamageError
 	// Whole has the leaf pages of which every entry was yielded.
 	Whole *PageSet
+	// Torn has the pages with a fault that bbolt's root leads to: what stands on them was in use, and not left from earlier.
+	// It is nil where nothing is sure of that root.
+	Torn *PageSet
 	// Gaps are the keys of which a Walk has yielded nothing that is not Doubtful, bucket by bucket in the order of the keys.
 	// What is in none of them, in a bucket of Buckets, and was not yielded, was not in the file.
 	Gaps []Gap
 	// Buckets names the buckets of the file itself that a Walk has met in a place without a fault.
 	Buckets [][]byte
-}
-
-// Gap is a stretch of keys: those from From on and before To, of which nil is no bound. Where Bucket is empty, it is the
-// whole file.
-type Gap struct {
-	Bucket   [][]byte
-	From, To []byte
 }
 
 // errStopped is how a traversal learns that its caller wants no more; it is never handed out.
@@ -55,6 +50,8 @@ type collector struct {
 	yield   func(Entry) bool
 	report  Report
 	damaged *PageSet
+	last    []byte   // sure key that was yielded
+	lastIn  [][]byte // its bucket
 	key     []byte
 	value   []byte
 }
@@ -78,18 +75,6 @@ func (c *collector) fault(d *DamageError) bool {
 	return true
 }
 
-// missed notes a gap; one that goes on where the last one ends makes that one longer.
-func (c *collector) missed(g Gap) {
-	if n := len(c.report.Gaps); n > 0 && g.From != nil {
-		last := &c.report.Gaps[n-1]
-		if bytes.Equal(last.To, g.From) && slices.EqualFunc(last.Bucket, g.Bucket, bytes.Equal) {
-			last.To = g.To
-			return
-		}
-	}
-	c.report.Gaps = append(c.report.Gaps, g)
-}
-
 // emit yields the entries of p that are no buckets. off is where p begins in the file, -1 for an inline page.
 func (c *collector) emit(p *page, off int64, bucket [][]byte, at place) bool {
 	yielded, skipped := c.report.Entries, c.report.SkippedEntries
@@ -103,6 +88,9 @@ func (c *collector) emit(p *page, off int64, bucket [][]byte, at place) bool {
 			continue
 		}
 		c.report.Entries++
+		if first := c.report.Entries == yielded+1; !at.doubtful && (first || i == p.count-1) {
+			c.sure(bucket, c.key)
+		}
 		if !c.yield(Entry{Bucket: bucket, Key: c.key, Value: c.value, Page: p.id, Doubtful: at.doubtful}) {
 			return false
 		}
@@ -114,7 +102,7 @@ func (c *collector) emit(p *page, off int64, bucket [][]byte, at place) bool {
 		c.report.Whole.add(p.id)
 	}
 	if c.report.SkippedEntries > skipped && !at.doubtful {
-		c.missed(Gap{Bucket: slices.Clone(bucket), From: slices.Clone(at.lo), To: slices.Clone(at.hi)})
+		c.missed(Gap{Bucket: slices.Clone(bucket), From: slices.Clone(at.lo), To: slices.Clone(at.hi)}, false)
 	}
 	return true
 }

@@ -12,6 +12,7 @@ type place struct {
 	top    bool // in the tree of the file itself, which has buckets and nothing else
 	// doubtful means that something above was damaged or out of date.
 	doubtful bool
+	loose    bool // lo and hi may be wrong
 }
 
 // inspect looks for any fault in a page whose table fits: entries that are not packed, keys that are empty, out of order

@@ -1,6 +1,9 @@
 package pagefile
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // PageSet is a set of page numbers, one bit each. A nil PageSet is empty.
 type PageSet struct {
@@ -15,6 +18,8 @@ func newPageSet(pages uint64) *PageSet {
 func (s *PageSet) Has(page uint64) bool {
 	return s != nil && page/64 < uint64(len(s.words)) && s.words[page/64]&(1<<(page%64)) != 0
 }
+
+func (s *PageSet) clone() *PageSet { return &PageSet{words: slices.Clone(s.words)} }
 
 // Len returns the number of pages in the set.
 func (s *PageSet) Len() int {

@@ -23,7 +23,7 @@ type traversal struct {
 	// emit is given each leaf page, and the page of each inline bucket, and answers whether to go on. May be nil.
 	emit func(p *page, off int64, bucket [][]byte, at place) bool
 	// missed is told of the keys of which nothing sure is to be had. May be nil.
-	missed func(Gap)
+	missed func(g Gap, loose bool)
 	// met is told of each bucket of the file that a sound page names. May be nil.
 	met func(name []byte)
 
@@ -127,13 +127,6 @@ func (t *traversal) lose(fault *DamageError, at place) bool {
 	return t.report(fault)
 }
 
-// miss notes the keys that belong at this place. Below a fault, they were noted with it.
-func (t *traversal) miss(at place) {
-	if t.missed != nil && !at.doubtful {
-		t.missed(Gap{Bucket: slices.Clone(t.bucket), From: slices.Clone(at.lo), To: slices.Clone(at.hi)})
-	}
-}
-
 func (t *traversal) visit(p *page, at place, depth int) bool {
 	if t.err = t.ctx.Err(); t.err != nil {
 		return false
@@ -142,6 +135,8 @@ func (t *traversal) visit(p *page, at place, depth int) bool {
 		return t.lose(damage(p.id, "it is nested deeper than %d pages", maxDepth), at)
 	}
 	if fault := t.check(p, at); fault != nil {
+		// Where a page and the one above it do not agree, either may lie.
+		at.loose = true
 		if !t.lose(fault, at) {
 			return false
 		}

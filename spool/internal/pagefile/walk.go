@@ -32,7 +32,7 @@ func (f *File) Walk(ctx context.Context, yield func(Entry) bool) (Report, error)
 		roots[0].doubtful = f.outgrown(ctx, roots[0])
 	}
 	if len(roots) == 0 || roots[0].doubtful {
-		c.missed(Gap{})
+		c.missed(Gap{}, false)
 	}
 	for i, root := range roots {
 		if i > 0 && c.report.First == nil {
@@ -41,13 +41,18 @@ func (f *File) Walk(ctx context.Context, yield func(Entry) bool) (Report, error)
 		if i > 0 {
 			t.done, t.seen = t.seen, newPageSet(f.pages)
 		}
-		if !t.file(root) {
+		goOn := t.file(root)
+		if i == 0 && !root.doubtful {
+			c.report.Torn = c.damaged.clone()
+		}
+		if !goOn {
 			break
 		}
 	}
 	if errors.Is(t.err, errStopped) {
 		t.err = nil
 	}
+	c.report.Gaps = InOrder(c.report.Gaps)
 	return c.report, t.err
 }
 
