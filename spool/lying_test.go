@@ -180,6 +180,7 @@ func TestFate(t *testing.T) {
 		"another that is not due":        {gaps: gap(layout.Events, layout.IDs), other: func(c *census) { c.events.add(7) }, open: true},
 		"another that is not traced":     {gaps: gap(layout.Events, layout.Due), other: func(c *census) { c.events.add(7) }, open: true},
 		"another that is due in vain":    {gaps: []pagefile.Gap{{Bucket: [][]byte{layout.Events.Name()}, From: layout.SeqKey(seq)}, gap(layout.IDs)[0]}, other: func(c *census) { c.waiting.add(7) }, open: true},
+		"another that is dead in vain":   {gaps: []pagefile.Gap{{Bucket: [][]byte{layout.Events.Name()}, From: layout.SeqKey(seq)}, gap(layout.IDs)[0]}, other: func(c *census) { c.dead.add(7) }, open: true},
 		"another that is traced in vain": {gaps: []pagefile.Gap{{Bucket: [][]byte{layout.Events.Name()}, From: layout.SeqKey(seq)}, gap(layout.Due)[0]}, other: func(c *census) { c.traced.add(7) }, open: true},
 		"of the last commit":             {gaps: whole, seq: next, older: true, want: fateNew, open: true},
 		"from before it":                 {gaps: whole, older: true, want: fateFinished},
