@@ -12,29 +12,34 @@ const gamma = 1.02
 
 var logGamma = math.Log(gamma)
 
-// bucket counts the samples in (gamma^(index-1), gamma^index] nanoseconds; index 0 takes those of a nanosecond or less.
+// bucket counts the samples in (gamma^(index-1), gamma^index] nanoseconds; index 0 takes those of no time at all, and index 1
+// those of a nanosecond.
 type bucket struct {
 	index int32
 	n     uint32
 }
 
 func indexOf(d time.Duration) int32 {
-	if d <= 1 {
+	if d <= 0 {
 		return 0
 	}
-	return int32(math.Ceil(math.Log(float64(d)) / logGamma))
+	return max(1, int32(math.Ceil(math.Log(float64(d))/logGamma)))
 }
 
-// value is the duration that stands for all of the bucket.
-func (b bucket) value() time.Duration {
+// value stands for all durations of the bucket. It is in nanoseconds, and not rounded: what is made of several is.
+func (b bucket) value() float64 {
 	if b.index == 0 {
 		return 0
 	}
-	v := 2 * math.Pow(gamma, float64(b.index)) / (gamma + 1)
-	if v >= math.MaxInt64 {
+	return 2 * math.Pow(gamma, float64(b.index)) / (gamma + 1)
+}
+
+// duration rounds to a nanosecond.
+func duration(ns float64) time.Duration {
+	if ns >= math.MaxInt64 {
 		return math.MaxInt64
 	}
-	return time.Duration(math.Round(v))
+	return time.Duration(math.Round(ns))
 }
 
 // sketch counts samples in buckets, sparse and in ascending order. Few values take less room than exact samples, and

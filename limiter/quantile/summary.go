@@ -43,18 +43,19 @@ func (v values) quantile(q float64) time.Duration {
 	low := math.Floor(rank)
 	a := v.at(int(low))
 	if low == rank {
-		return a
+		return duration(a)
 	}
 	b := v.at(int(low) + 1)
-	return a + time.Duration(math.Round((rank-low)*float64(b-a)))
+	whole := math.Floor(a) // apart, so that the nanoseconds of large durations are right
+	return duration(whole) + duration(a-whole+(rank-low)*(b-a))
 }
 
-// at returns the value of that rank, 0 being the smallest.
-func (v values) at(rank int) time.Duration {
+// at returns the value of that rank in nanoseconds, 0 being the smallest.
+func (v values) at(rank int) float64 {
 	before := 0 // samples in the buckets passed
 	for _, b := range v.buckets {
 		value := b.value()
-		smaller, _ := slices.BinarySearch(v.exact, value)
+		smaller, _ := slices.BinarySearch(v.exact, duration(math.Ceil(value)))
 		if rank < before+smaller {
 			break
 		}
@@ -63,5 +64,5 @@ func (v values) at(rank int) time.Duration {
 		}
 		before += int(b.n)
 	}
-	return v.exact[rank-before]
+	return float64(v.exact[rank-before])
 }

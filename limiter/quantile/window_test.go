@@ -72,6 +72,18 @@ func TestPercentileCont(t *testing.T) {
 	}
 }
 
+// Of two roundings, one too many would show between nanoseconds.
+func TestBetweenNanoseconds(t *testing.T) {
+	for a := range time.Duration(400) {
+		for _, b := range []time.Duration{0, 1, 2, 380} {
+			w := NewPool(0).NewWindow()
+			w.Add(start, a)
+			w.Add(start, b)
+			compare(t, w.Quantiles(start), []time.Duration{a, b})
+		}
+	}
+}
+
 // record is what the model knows of a sample.
 type record struct {
 	at   time.Time
