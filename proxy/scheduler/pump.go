@@ -86,7 +86,7 @@ const (
 
 // roomFor tells whether the line may take one more slot.
 func (l *line) roomFor(now time.Time) bool {
-	if l.s.share.room(l.standing(), l.s.cfg.Concurrency) <= 0 {
+	if l.s.share.room(l.standing(), l.rank(), l.s.cfg.Concurrency) <= 0 {
 		return false
 	}
 	if l.inFlight == 0 {

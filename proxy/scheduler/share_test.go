@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -124,22 +123,50 @@ func TestStandingFollowsTheLastAttempt(t *testing.T) {
 	}
 }
 
+// A dozen endpoints that hang, with more events than there are slots, leave one to an endpoint that nobody knows yet,
+// however long they have had to take them all; and those of a named one that was never tried.
+func TestABackloggedDozenLeavesFirstSlots(t *testing.T) {
+	inBubble(t, slowly, func(r *rig) {
+		for i := range 12 {
+			for range 40 {
+				r.store.add(fmt.Sprintf("https://hang%d.example", i))
+			}
+		}
+		for i := range 40 { // their attempts end and begin anew all the while
+			time.Sleep(4 * time.Second)
+			for _, name := range []string{"https://new%d.example", "new%d"} {
+				if name = fmt.Sprintf(name, i); !r.deliveredWithin(name, time.Millisecond) {
+					t.Fatalf("an event for %s waits", name)
+				}
+			}
+		}
+		if n := r.sender.mostAtOnce(); n < 40 || n > 64 {
+			t.Errorf("%d attempts at once: most of the slots are to be used, and 64 are allowed", n)
+		}
+	}, adHocBut())
+}
+
 func TestShare(t *testing.T) {
 	for _, tt := range []struct {
 		all, doubtful, unknown, quick int
-		want                          [standings]int // room
+		first, further                [standings]int // room
 	}{
-		{256, 0, 0, 0, [...]int{192, 224, 256}},
-		{256, 192, 0, 0, [...]int{0, 32, 256}},
-		{256, 100, 92, 64, [...]int{0, 32, 256}},
-		{256, 0, 224, 0, [...]int{-32, 0, 256}},
-		{256, 0, 0, 256, [...]int{192, 224, 256}},
-		{1, 0, 0, 0, [...]int{1, 1, 1}}, {1, 1, 0, 0, [...]int{0, 0, 1}}, {4, 3, 0, 0, [...]int{0, 1, 4}},
+		{256, 0, 0, 0, [...]int{192, 224, 256}, [...]int{160, 192, 256}},
+		{256, 160, 0, 0, [...]int{32, 64, 256}, [...]int{0, 32, 256}},
+		{256, 192, 0, 0, [...]int{0, 32, 256}, [...]int{-32, 0, 256}},
+		{256, 100, 92, 64, [...]int{0, 32, 256}, [...]int{-32, 0, 256}},
+		{256, 0, 224, 0, [...]int{-32, 0, 256}, [...]int{-64, -32, 256}},
+		{256, 0, 0, 256, [...]int{192, 224, 256}, [...]int{160, 192, 256}},
+		{1, 0, 0, 0, [...]int{1, 1, 1}, [...]int{1, 1, 1}},
+		{1, 1, 0, 0, [...]int{0, 0, 1}, [...]int{0, 0, 1}},
+		{4, 3, 0, 0, [...]int{0, 1, 4}, [...]int{0, 1, 4}},
 	} {
 		sh := share{held: [standings]int{tt.doubtful, tt.unknown, tt.quick}}
-		got := []int{sh.room(doubtful, tt.all), sh.room(unknown, tt.all), sh.room(quick, tt.all)}
-		if !slices.Equal(got, tt.want[:]) {
-			t.Errorf("%+v: room %v", tt, got)
+		for r, want := range map[rank][standings]int{first: tt.first, further: tt.further} {
+			got := [standings]int{sh.room(doubtful, r, tt.all), sh.room(unknown, r, tt.all), sh.room(quick, r, tt.all)}
+			if got != want {
+				t.Errorf("%+v: room for rank %d is %v", tt, r, got)
+			}
 		}
 	}
 }
