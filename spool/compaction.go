@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"os"
@@ -29,6 +30,12 @@ const (
 	compactAgain = time.Minute
 	// lastRoundKeys is how few keys must be left for the committer to stop.
 	lastRoundKeys = 2000
+	// pieceRows and pieceBytes bound a piece of a copy beside the work, which is flushed at once. With five times as many, one
+	// lone commit in fifty took four times as long as without a copy.
+	pieceRows  = 1000
+	pieceBytes = 512 << 10
+	// restlessKeys is how many changed keys are copied without a rest, since so many come of a load that a copy has to outrun.
+	restlessKeys = 40_000
 	// maxRest bounds the rest after each piece of a copy: a slow disk must not make it endless.
 	maxRest = 100 * time.Millisecond
 	// maxChangedKeys bounds the memory of a copy that cannot keep up.
@@ -69,6 +76,10 @@ func newCompactor(path string, maxSize, budget int64) *compactor {
 type rowKey struct {
 	bucket layout.Bucket
 	key    string
+}
+
+func (k rowKey) compare(other rowKey) int {
+	return cmp.Or(cmp.Compare(k.bucket, other.bucket), cmp.Compare(k.key, other.key))
 }
 
 // note is told of every row that a transaction touches. A row noted in vain is copied in vain.
@@ -140,7 +151,7 @@ func (s *Spool) finishRound(c *compactor) {
 	case len(c.changed) > lastRoundKeys:
 		keys := c.changed
 		c.changed = make(map[rowKey]struct{})
-		s.round(func(from *bolt.Tx) error { return c.copyKeys(from, keys) })
+		s.round(func(from *bolt.Tx) error { return c.copyBeside(from, keys) })
 	default:
 		if err := s.exchange(c); err != nil {
 			s.dropCompaction(err)
@@ -151,7 +162,7 @@ func (s *Spool) finishRound(c *compactor) {
 // exchange copies the last rows and puts the copy in the file's place. An error means that nothing was exchanged.
 func (s *Spool) exchange(c *compactor) error {
 	before := s.store.allocated
-	err := s.store.view(func(from *bolt.Tx) error { return c.copyKeys(from, c.changed) })
+	err := s.store.view(func(from *bolt.Tx) error { return c.copyKeys(from, c.changed, bulkWriter{db: c.db}) })
 	if err == nil && !c.stale {
 		err = guarded(func() error { return c.db.Update(notStale) })
 	}

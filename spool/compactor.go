@@ -3,6 +3,8 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -29,11 +31,16 @@ func (c *compactor) copyAll(from *bolt.Tx) (err error) {
 		return err
 	}
 	c.db.MaxSize = int(c.budget)
-	w := bulkWriter{db: c.db, committed: c.rest}
+	w := c.pieces()
 	if err := copySpool(from, &w, func(int64) error { return c.stopped() }); err != nil {
 		return err
 	}
 	return c.db.Sync()
+}
+
+// pieces writes in pieces so small that a commit which comes meanwhile waits for no more than about its own time.
+func (c *compactor) pieces() bulkWriter {
+	return bulkWriter{db: c.db, mostRows: pieceRows, mostBytes: pieceBytes, committed: c.rest}
 }
 
 // rest keeps the copy from taking the disk from the commits that go on beside it: a piece is flushed at once, instead of
@@ -53,10 +60,17 @@ func (c *compactor) rest(took time.Duration) error {
 	}
 }
 
-// copyKeys copies the present state of single rows.
-func (c *compactor) copyKeys(from *bolt.Tx, keys map[rowKey]struct{}) error {
-	w := bulkWriter{db: c.db}
-	for rk := range keys {
+// copyBeside copies single rows while work goes on. Where they are many the work goes on faster than a copy that rests.
+func (c *compactor) copyBeside(from *bolt.Tx, keys map[rowKey]struct{}) error {
+	if len(keys) > restlessKeys {
+		return c.copyKeys(from, keys, bulkWriter{db: c.db})
+	}
+	return c.copyKeys(from, keys, c.pieces())
+}
+
+// copyKeys copies the present state of single rows, in the order of their keys: neighbours share a page.
+func (c *compactor) copyKeys(from *bolt.Tx, keys map[rowKey]struct{}, w bulkWriter) error {
+	for _, rk := range slices.SortedFunc(maps.Keys(keys), rowKey.compare) {
 		if err := c.stopped(); err != nil {
 			return errors.Join(err, w.close())
 		}

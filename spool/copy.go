@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -70,6 +71,8 @@ type bulkWriter struct {
 	rows  int
 	bytes int
 	begun time.Time
+	// mostRows and mostBytes bound a transaction; 0: bulkRows and bulkBytes.
+	mostRows, mostBytes int
 	// committed, where not nil, is told after each transaction how long it took.
 	committed func(took time.Duration) error
 }
@@ -80,7 +83,7 @@ const (
 )
 
 func (w *bulkWriter) bucket(id layout.Bucket) (*bolt.Bucket, error) {
-	if w.rows >= bulkRows || w.bytes >= bulkBytes {
+	if w.rows >= cmp.Or(w.mostRows, bulkRows) || w.bytes >= cmp.Or(w.mostBytes, bulkBytes) {
 		if err := w.close(); err != nil {
 			return nil, err
 		}
