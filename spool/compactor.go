@@ -43,14 +43,19 @@ func (c *compactor) pieces() bulkWriter {
 	return bulkWriter{db: c.db, mostRows: pieceRows, mostBytes: pieceBytes, committed: c.rest}
 }
 
-// rest keeps the copy from taking the disk from the commits that go on beside it: a piece is flushed at once, instead of
-// everything at the end, and then as much time passes as the piece took.
+// rest keeps the copy from taking the disk and the processors from the commits that go on beside it: a piece is flushed at
+// once, instead of everything at the end, and then several times as long passes as the piece took; where so much changes
+// meanwhile that the copy may not keep up, only once as long.
 func (c *compactor) rest(took time.Duration) error {
 	start := time.Now()
 	if err := c.db.Sync(); err != nil {
 		return err
 	}
-	rest := time.NewTimer(min(took+time.Since(start), maxRest))
+	pause := took + time.Since(start)
+	if c.noted.Load() < maxChangedKeys/4*3 {
+		pause *= restTimes
+	}
+	rest := time.NewTimer(min(pause, maxRest))
 	defer rest.Stop()
 	select {
 	case <-c.halted:
