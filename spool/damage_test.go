@@ -238,6 +238,91 @@ func TestEmptiedFileOffline(t *testing.T) {
 	}
 }
 
+// TestCheckOfAnEmptyFile: looking changes nothing, not even a file without content.
+func TestCheckOfAnEmptyFile(t *testing.T) {
+	d := &directory{path: t.TempDir()}
+	if err := os.WriteFile(d.file(), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report, err := Check(d.path)
+	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "the file is empty, and nothing was ever accepted in it") {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if _, _, err := Compact(d.path, nil); !errors.Is(err, errNeverUsed) {
+		t.Errorf("compact: %v", err)
+	}
+	if info, err := os.Stat(d.file()); err != nil || info.Size() != 0 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+}
+
+// TestForeignDatabase: a database of another program is salvaged by nobody, whole or, where no spool was here, damaged.
+func TestForeignDatabase(t *testing.T) {
+	whole := func([]byte) {}
+	damaged := func(file []byte) {
+		for _, n := range pageTypes(file)["leaf"] {
+			if !bytes.Contains(page(file, n), []byte("recipes")) {
+				clear(page(file, n))
+				return
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		harm func(file []byte)
+		used bool
+	}{"whole": {whole, false}, "whole, where a spool was": {whole, true}, "damaged": {damaged, false}} {
+		t.Run(name, func(t *testing.T) {
+			d := &directory{path: t.TempDir()}
+			db, err := bolt.Open(d.file(), 0o600, &bolt.Options{PageSize: pageSize})
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(err)
+			must(db.Update(func(tx *bolt.Tx) error {
+				b, err := tx.CreateBucket([]byte("recipes"))
+				for i := 0; err == nil && i < 500; i++ {
+					err = b.Put(fmt.Appendf(nil, "cake %04d", i), bytes.Repeat([]byte("sugar "), 20))
+				}
+				return err
+			}))
+			must(db.Close())
+			file, err := os.ReadFile(d.file())
+			must(err)
+			tt.harm(file)
+			must(os.WriteFile(d.file(), file, 0o600))
+			if tt.used {
+				must(os.WriteFile(d.join(cleanName), make([]byte, 16), 0o600))
+			}
+			if report, err := Salvage(d.path); !errors.Is(err, ErrNotSpool) {
+				t.Errorf("salvage: %+v, %v", report, err)
+			}
+			cfg := Defaults()
+			cfg.Dir = d.path
+			if _, err := Open(cfg); !errors.Is(err, ErrNotSpool) {
+				t.Errorf("open: %v", err)
+			}
+			if after, _ := os.ReadFile(d.file()); !bytes.Equal(after, file) {
+				t.Error("the file was changed")
+			}
+			if left, _ := filepath.Glob(d.join("*" + keptSuffix + "*")); len(left) > 0 || d.has(salvageName) {
+				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// TestPagesBeyondTheEnd: of a file that was cut, the pages that are missing count as lost, not only those that mention them.
+func TestPagesBeyondTheEnd(t *testing.T) {
+	file, _ := specimen(t, 100)
+	report, _ := salvaged(t, t.TempDir(), file[:pageSize*5/2])
+	if most := int64(len(file) / pageSize); report.Unit != UnitPages || report.Lost < most/2 || report.Lost > most {
+		t.Errorf("%+v, of %d pages", report, most)
+	}
+}
+
 // TestOneBadRecord: of a hundred events one is damaged, and the others are handed out.
 func TestOneBadRecord(t *testing.T) {
 	r := newRig(t)

@@ -29,7 +29,10 @@ func (d *directory) prepare(cfg Config) error {
 		return d.remove(cleanName, damagedName)
 	}
 	fault, err := d.inspect(context.Background())
-	if err != nil || fault == nil {
+	switch {
+	case errors.Is(err, errNeverUsed):
+		return d.remove(dbName)
+	case err != nil || fault == nil:
 		return err
 	}
 	report, err := d.salvage(context.Background())
@@ -43,7 +46,7 @@ func (d *directory) prepare(cfg Config) error {
 }
 
 // inspect returns the fault for which the file must be salvaged, or nil. Nothing is read of a file that is still as a
-// clean close left it. Nothing is changed, but for a file that never had any content, which is removed.
+// clean close left it. Nothing is changed.
 func (d *directory) inspect(ctx context.Context) (fault, err error) {
 	info, err := os.Lstat(d.file())
 	switch {
@@ -61,10 +64,9 @@ func (d *directory) inspect(ctx context.Context) (fault, err error) {
 	case (isEmpty(err) || errors.Is(err, pagefile.ErrForeign)) && d.wasUsed():
 		return fmt.Errorf("%w, and events were accepted in it", err), nil
 	case isEmpty(err):
-		// Made and never written: a start that was cut short, before anything was accepted.
-		return nil, d.remove(dbName)
+		return nil, fmt.Errorf("%w, and %w: the next start makes a spool of it", err, errNeverUsed)
 	case errors.Is(err, pagefile.ErrForeign):
-		return nil, fmt.Errorf("%s: %w: move it away or choose another spool.dir", d.file(), ErrNotSpool)
+		return nil, d.foreign()
 	case errors.Is(err, pagefile.ErrVersion):
 		return nil, fmt.Errorf("%s: %w: %w", d.file(), ErrNewerFormat, err)
 	case errors.Is(err, pagefile.ErrTruncated):
@@ -84,6 +86,13 @@ func (d *directory) inspect(ctx context.Context) (fault, err error) {
 		return torn, nil
 	}
 	return nil, nil
+}
+
+// errNeverUsed means a file that was made and never written, by a start that was cut short before anything was accepted.
+var errNeverUsed = errors.New("nothing was ever accepted in it")
+
+func (d *directory) foreign() error {
+	return fmt.Errorf("%s: %w: move it away or choose another spool.dir", d.file(), ErrNotSpool)
 }
 
 func (d *directory) noRegularFile() error {

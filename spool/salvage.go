@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -34,8 +35,12 @@ const (
 	UnitFile   = "file"
 )
 
-// errNothingFound means that a file has not one record that can be read.
-var errNothingFound = errors.New("no record can be read")
+var (
+	// errNothingFound means that a file has not one record that can be read.
+	errNothingFound = errors.New("no record can be read")
+	// errForeign means that it is somebody else's.
+	errForeign = errors.New("another program's database")
+)
 
 // Salvage makes a new spool of what can be read of a damaged one, whether the damage shows or not, and keeps the damaged
 // file beside it. No process may have the directory open.
@@ -64,7 +69,7 @@ func (d *directory) salvage(ctx context.Context) (SalvageReport, error) {
 	if err != nil {
 		return SalvageReport{}, err
 	}
-	v := &salvager{f: f, w: bulkWriter{db: db}, gaps: make(map[layout.Bucket]map[string][]byte)}
+	v := &salvager{f: f, used: d.wasUsed(), w: bulkWriter{db: db}, gaps: make(map[layout.Bucket]map[string][]byte)}
 	report, err := v.run(ctx)
 	if err == nil {
 		err = db.Sync()
@@ -73,6 +78,8 @@ func (d *directory) salvage(ctx context.Context) (SalvageReport, error) {
 	switch {
 	case errors.Is(err, errNothingFound):
 		return d.startAnew(report)
+	case errors.Is(err, errForeign):
+		return report, errors.Join(d.foreign(), d.remove(salvageName))
 	case err != nil:
 		return report, errors.Join(err, d.remove(salvageName))
 	}
@@ -138,6 +145,7 @@ func (d *directory) putInPlace(name string) (kept string, err error) {
 type salvager struct {
 	f      *pagefile.File
 	w      bulkWriter
+	used   bool // events were accepted here
 	err    error
 	found  int
 	census census
@@ -172,13 +180,31 @@ func (v *salvager) run(ctx context.Context) (report SalvageReport, err error) {
 	if err = errors.Join(err, v.err, v.w.close()); err != nil {
 		return SalvageReport{}, err
 	}
+	if v.found == 0 && v.isForeign(&walk) {
+		return SalvageReport{}, errForeign
+	}
+	if damaged > 0 {
+		damaged += v.f.MissingPages()
+	}
 	if v.found == 0 && damaged > 0 {
-		report, err = SalvageReport{Lost: int64(damaged), Unit: UnitPages}, errNothingFound
+		report, err = SalvageReport{Lost: int64(damaged), Unit: UnitPages, Estimate: true}, errNothingFound
 	} else {
 		report, err = v.finish(int64(damaged))
 	}
 	report.Damage, report.Pages = v.firstFault(walk), int64(damaged)
 	return report, err
+}
+
+// isForeign tells a database of another program: its buckets have other names, and no record is one of ours. Where a spool
+// was here, a damaged one of which nothing else is left has the better claim.
+func (v *salvager) isForeign(walk *pagefile.Report) bool {
+	if len(walk.Buckets) == 0 || v.used && walk.First != nil {
+		return false
+	}
+	return !slices.ContainsFunc(walk.Buckets, func(name []byte) bool {
+		_, ours := layout.ByName(name)
+		return ours
+	})
 }
 
 // firstFault says what was wrong, as far as the walk through the file tells.

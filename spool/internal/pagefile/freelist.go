@@ -19,8 +19,11 @@ const (
 
 // openFreelist reads the beginning of the list at page id, which meta page from refers to.
 func (f *File) openFreelist(rd *reader, id, from, limit uint64) (*freelist, *DamageError) {
-	if id < 2 || id >= limit {
-		return nil, damage(from, "it refers to page %d for the free pages, and there are none but 2 to %d", id, int64(limit)-1)
+	if id < 2 {
+		return nil, damage(from, "it refers to page %d for the free pages, which is a meta page", id)
+	}
+	if id >= limit {
+		return nil, damage(from, "it refers to page %d for the free pages, and the file has no page from number %d on", id, limit)
 	}
 	p, fault := f.readPage(rd, id, f.pageSize)
 	if fault != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 )
 
@@ -69,6 +70,15 @@ func newFile(r io.ReaderAt, size int64) (*File, error) {
 		f.metas[n] = parseMeta(readSome(r, size, int64(n)*pageSize, headerSize+metaSize), pageSize)
 	}
 	return f, nil
+}
+
+// MissingPages is how many pages the newest valid meta page knows of beyond the end of the file.
+func (f *File) MissingPages() int {
+	n, ok := newest(f.metas)
+	if !ok || f.metas[n].highWater <= f.pages {
+		return 0
+	}
+	return int(min(f.metas[n].highWater-f.pages, math.MaxInt32))
 }
 
 // Close closes the file.

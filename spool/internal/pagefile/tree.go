@@ -68,8 +68,11 @@ func (t *traversal) tree(id, from uint64, at place, depth int) bool {
 
 // load reads the first part of page id and checks its header. skip means that it was dealt with before.
 func (t *traversal) load(id, from uint64, ahead int64) (p *page, fault *DamageError, skip bool) {
-	if id < 2 || id >= t.limit {
-		return nil, damage(from, "it refers to page %d, and there are none but 2 to %d", id, int64(t.limit)-1), false
+	if id < 2 {
+		return nil, damage(from, "it refers to page %d, which is a meta page", id), false
+	}
+	if id >= t.limit {
+		return nil, damage(from, "it refers to page %d, and the file has no page from number %d on", id, t.limit), false
 	}
 	if t.done.Has(id) {
 		return nil, nil, true
