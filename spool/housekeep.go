@@ -17,5 +17,6 @@ func (s *Spool) housekeep() {
 		s.fail(err)
 		return
 	}
+	s.tellFull(time.Now())
 	s.considerCompaction(time.Now())
 }

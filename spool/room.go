@@ -47,6 +47,7 @@ type room struct {
 	lent    int64 // of the file's bound, to the copy in the making
 
 	refused    int64     // the biggest size refused since all fitted; 0: none
+	refusals   int64     // how often something did not fit
 	diskFullAt time.Time // when the disk last refused; zero: it did not
 
 	// A commit can fail although there is room: in pieces too small for a big event. Sizes from stuckSize on are refused
@@ -83,6 +84,7 @@ func cost(size int64) int64 {
 func (r *room) take(size int64) error {
 	if err := r.fits(cost(size) + owedPending); err != nil {
 		r.refused = max(r.refused, size)
+		r.refusals++
 		return err
 	}
 	r.taken += cost(size) + owedPending

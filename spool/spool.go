@@ -36,6 +36,7 @@ type Spool struct {
 	committer  committer // the committer's
 	compaction compaction
 	deferred   []operation // the committer's: accepts for which history was dropped
+	fullness   fullness
 
 	mu       sync.Mutex // guards everything down to the next blank line
 	counters counters

@@ -67,7 +67,7 @@ var spoolRefusals = []struct {
 	refusal
 }{
 	{spool.ErrFull, refusal{Status: 503, Slug: slugSpoolFull, Title: "The spool is full", RetryAfter: retryFull,
-		Detail: "There is no room for an event of this size. Nothing was stored; send it again later. Deliveries make room; an operator can raise spool.max_bytes or purge dead letters."}},
+		Detail: "There is no room for an event of this size. Nothing was stored; send it again later. Deliveries make room; an operator can purge dead letters, raise spool.max_bytes, or make room on the disk, whichever is used up."}},
 	{spool.ErrEndpointFull, refusal{Status: 503, Slug: slugEndpointFull, Title: "The endpoint's share of the spool is full", RetryAfter: retryFull,
 		Detail: "Events that wait for this endpoint fill spool.max_endpoint_share of the spool. Nothing was stored; send it again later. Other endpoints are not affected."}},
 	{spool.ErrUnwritable, refusal{Status: 503, Slug: slugUnwritable, Title: "The spool cannot be written", RetryAfter: retryUnwritable,

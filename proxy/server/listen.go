@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -28,11 +29,19 @@ func Listen(network, address string, mode fs.FileMode) (net.Listener, error) {
 	if network == "unix" {
 		return listenUnix(address, mode)
 	}
-	ln, err := net.Listen(network, address)
+	ln, err := net.Listen(family(network, address), address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, ErrInUse
 	}
 	return ln, err
+}
+
+// family keeps 0.0.0.0 to IPv4, as its form says: Go would open it for IPv6 as well.
+func family(network, address string) string {
+	if host, err := netip.ParseAddrPort(address); err == nil && network == "tcp" && host.Addr().Is4() {
+		return "tcp4"
+	}
+	return network
 }
 
 func listenUnix(path string, mode fs.FileMode) (net.Listener, error) {

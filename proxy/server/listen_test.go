@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -133,5 +134,27 @@ func TestPortInUse(t *testing.T) {
 	defer ln.Close()
 	if _, err := Listen("tcp", ln.Addr().String(), 0); !errors.Is(err, ErrInUse) {
 		t.Errorf("%v", err)
+	}
+}
+
+// 0.0.0.0 is IPv4 and nothing else, as it is to nginx and Postgres.
+func TestIPv4Alone(t *testing.T) {
+	ln, err := Listen("tcp", "0.0.0.0:0", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if network := ln.Addr().(*net.TCPAddr).IP; network.To4() == nil {
+		t.Errorf("listening on %v", ln.Addr())
+	}
+	port := ln.Addr().(*net.TCPAddr).Port
+	if c, err := net.Dial("tcp4", fmt.Sprintf("127.0.0.1:%d", port)); err != nil {
+		t.Error(err)
+	} else {
+		c.Close()
+	}
+	if c, err := net.Dial("tcp6", fmt.Sprintf("[::1]:%d", port)); err == nil {
+		c.Close()
+		t.Error("it answers on IPv6 as well")
 	}
 }

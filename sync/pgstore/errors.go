@@ -63,7 +63,7 @@ func Classify(err error) Kind {
 }
 
 // noSchema comes first where something is missing: a mistyped name is more likely than a table that somebody dropped.
-const noSchema = "the schema SCHEMA does not exist, or is not one of Postern's: check its name (sync.schema, --schema); if it is right, run postern sync migrate; "
+const noSchema = "the schema SCHEMA does not exist, or is not one of Postern's, or this role may not use it: check its name (sync.schema, --schema) and the role's rights (docs/sync.md); if they are right, run postern sync migrate; "
 
 // next says what to do about the failures that a person must mend, by SQLSTATE.
 var next = map[string]string{
@@ -72,7 +72,7 @@ var next = map[string]string{
 	"3D000": "create the database, or check its name in sync.dsn",
 	"3F000": "run postern sync migrate with a role that may create the schema",
 	"42501": "grant the role what docs/sync.md lists, or run postern sync migrate with the schema's owner",
-	"42P01": noSchema + "if a table was dropped by hand, run postern sync migrate --down 3 and again without",
+	"42P01": noSchema + "if a table was dropped by hand, postern sync migrate --down 3, which drops the others and what is in them, and then again without --down, makes it anew",
 	"42703": "a column is missing: run postern sync migrate",
 	"42883": noSchema + "a function of an older schema may be missing there",
 	"53100": "the disk of Postgres is full: make room there",

@@ -1,0 +1,45 @@
+package spool
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A spool that is full says so once, with what is used up, and once that there is room again, however often room comes and
+// goes meanwhile.
+func TestFullIsSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		r := newRig(t, func(c *Config) {
+			c.MaxBytes, c.MaxEventBytes, c.MaxEndpointShare = mib, mib/4, 1
+			c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		said := func(text string) int { synctest.Wait(); return strings.Count(log.String(), text) }
+		for range 5 {
+			r.fill(endpointA, 3000)
+			time.Sleep(3 * time.Second)
+			r.drain(endpointA)
+			time.Sleep(3 * time.Second)
+		}
+		if full, again := said("the spool is full"), said("has room again"); full != 1 || again != 0 || !strings.Contains(log.String(), "spool.max_bytes is used up") {
+			t.Errorf("said %d times that it is full, and %d times that it no longer is:\n%s", full, again, log.String())
+		}
+		time.Sleep(2 * fullQuiet)
+		if again := said("has room again"); again != 1 {
+			t.Errorf("said %d times that there is room again:\n%s", again, log.String())
+		}
+		r.fill(endpointA, 3000)
+		time.Sleep(3 * time.Second)
+		if full := said("the spool is full"); full != 2 {
+			t.Errorf("said %d times that it is full:\n%s", full, log.String())
+		}
+		if r.room.diskFullAt = time.Now(); !strings.Contains(r.room.cause(), "disk") {
+			t.Errorf("a full disk is called %q", r.room.cause())
+		}
+		r.drain(endpointA)
+	})
+}
