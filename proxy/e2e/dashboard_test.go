@@ -249,7 +249,7 @@ func TestDashboardToken(t *testing.T) {
 func TestDashboardPolls(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	for range 32 {

@@ -125,7 +125,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{t: t, p: p, dir: t.TempDir()}
 	dsn := pgtest.DSN(t)
 	t.Cleanup(func() { pgtest.Run(t, dsn, "DROP SCHEMA IF EXISTS postern CASCADE") })
-	p.configure(fast + "endpoints:\n  - { name: partner-a, url: \"" + partner.url("/postback") + "\", match: [\"" + partner.url("/") + "\"] }\n" +
+	p.configure(calm + "endpoints:\n  - { name: partner-a, url: \"" + partner.url("/postback") + "\", match: [\"" + partner.url("/") + "\"] }\n" +
 		"  - { name: refusing, url: \"" + refusing.url("/") + "\" }\nsync: { dsn: \"" + dsn + "\", interval: 100ms }\n")
 	p.start()
 	p.waitState(p.accept("POST", "/to/partner-a", "{}"), "delivered", 10*time.Second)
@@ -166,7 +166,7 @@ func (d *desk) tools() {
 func (d *desk) captured() {
 	d.t.Helper()
 	recv := newReceiver(d.t, nil)
-	p := newPostern(d.t, fast+"endpoints:\n  - { name: s, url: \""+recv.url("/hook")+"\", sign: { scheme: standard, secrets: [\"file:key\"] } }\n")
+	p := newPostern(d.t, calm+"endpoints:\n  - { name: s, url: \""+recv.url("/hook")+"\", sign: { scheme: standard, secrets: [\"file:key\"] } }\n")
 	p.secretFile("key", whsec([]byte("a secret")))
 	p.start()
 	p.accept("POST", "/to/s", "body")

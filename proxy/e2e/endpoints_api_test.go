@@ -45,7 +45,7 @@ func (p *postern) endpoint(name string) endpointView {
 func TestPauseResumeOfAnOrigin(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	origin := "http://" + r.addr()
 	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
 	for i, name := range []string{origin, url.PathEscape(origin)} {
@@ -106,7 +106,7 @@ func TestEndpointList(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
 	_, port, _ := strings.Cut(r.addr(), ":")
-	p := startPostern(t, fast+"endpoints:\n  - { name: quiet, url: \"https://u:SECRET1@partner.example/pb?aff=SECRET2\" }\n")
+	p := startPostern(t, calm+"endpoints:\n  - { name: quiet, url: \"https://u:SECRET1@partner.example/pb?aff=SECRET2\" }\n")
 	for _, target := range []string{"http://LOCALHOST:" + port + "/a?x=1", "http://localhost:" + port + "/b", "HTTP://localhost:" + port, "http://localhost.:" + port + "/"} {
 		p.accept("POST", "/", "x", "Postern-Url: "+target)
 	}
@@ -141,7 +141,7 @@ func (p *postern) settledBut(n int, limit time.Duration) {
 // A page of another site reads nothing and does nothing, on any face.
 func TestForeignPagesOnAdmin(t *testing.T) {
 	t.Parallel()
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	do := func(method, path, host string, headers map[string]string) int {
 		req, err := http.NewRequest(method, p.admin+path, nil)
 		if err != nil {

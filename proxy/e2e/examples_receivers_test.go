@@ -149,7 +149,7 @@ func TestReceiverExamples(t *testing.T) {
 // delivered sends three orders through Postern, which signs with a newer secret beside the one that the receiver knows.
 func (e *example) delivered(addr string) {
 	e.t.Helper()
-	p := newPostern(e.t, fast+"endpoints:\n  - name: orders\n    url: http://"+addr+"/hook\n    sign: { scheme: standard, secrets: [\"file:new\", \"file:old\"] }\n")
+	p := newPostern(e.t, calm+"endpoints:\n  - name: orders\n    url: http://"+addr+"/hook\n    sign: { scheme: standard, secrets: [\"file:new\", \"file:old\"] }\n")
 	p.secretFile("new", whsec([]byte("new secret")))
 	p.secretFile("old", whsec([]byte("old secret")))
 	p.start()

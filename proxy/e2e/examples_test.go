@@ -48,7 +48,7 @@ var clients = []struct {
 // matters only before.
 func TestClientExamples(t *testing.T) {
 	t.Parallel()
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	for _, c := range clients {
 		t.Run(c.name, func(t *testing.T) {
 			program(t, c.program)
@@ -139,7 +139,7 @@ func TestOutboxExample(t *testing.T) {
 	t.Parallel()
 	python := program(t, "python3")
 	partner := newReceiver(t, nil)
-	p := newPostern(t, fast)
+	p := newPostern(t, calm)
 	database := filepath.Join(t.TempDir(), "shop.db")
 	run := func(well bool, args ...string) {
 		t.Helper()

@@ -21,7 +21,7 @@ func TestBodyBytes(t *testing.T) {
 		"one byte":   "x",
 		"4137 bytes": strings.Repeat("0123456", 591),
 	}
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	for name, body := range bodies {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t, script(status(500), status(200)))
@@ -60,7 +60,7 @@ var targets = []string{
 func TestTargetBytesByEachWay(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner-a, url: %q }\n", "http://"+r.addr()))
+	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner-a, url: %q }\n", "http://"+r.addr()))
 	ways := map[string]func(tail string){
 		"url after the slash": func(tail string) { p.accept("GET", "/http://"+r.addr()+tail, "") },
 		"squeezed slashes":    func(tail string) { p.accept("GET", "/http:/"+r.addr()+tail, "") },
@@ -122,7 +122,7 @@ func rawRequest(t *testing.T, p *postern, raw string) (*http.Response, string) {
 func TestFormBodiesSteerNothing(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	const body = "a=1&url=http://evil&b=%zz"
 	for i, method := range []string{"POST", "PUT", "PATCH"} {
 		p.accept(method, "/"+r.url("/form"), body, "Content-Type: application/x-www-form-urlencoded")
@@ -141,7 +141,7 @@ func TestEmptyPostAndGet(t *testing.T) {
 		}
 		return status(200)
 	})
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	p.accept("POST", "/"+r.url("/empty"), "")
 	q := r.wait(1, 5*time.Second)[0]
 	if got := q.Header["Content-Length"]; len(got) != 1 || got[0] != "0" {
@@ -159,7 +159,7 @@ func TestEmptyPostAndGet(t *testing.T) {
 func TestHeadersPassOrStay(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	raw := "POST /" + r.url("/h") + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n" +
 		"Authorization: Bearer app\r\nUser-Agent: app/1\r\nX-Two: a\r\nX-Two: b\r\nIdempotency-Key: k-1\r\n" +
 		"Connection: close, X-Hop\r\nX-Hop: gone\r\nKeep-Alive: timeout=5\r\nProxy-Authorization: gone\r\nTE: trailers\r\n" +
@@ -192,7 +192,7 @@ func TestHeadersPassOrStay(t *testing.T) {
 func TestUserAgentWhereNoneWasSent(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	rawRequest(t, p, "GET /"+r.url("/ua")+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 	if got := r.wait(1, 5*time.Second)[0].Header.Get("User-Agent"); !strings.HasPrefix(got, "Postern/") {
 		t.Errorf("User-Agent %q, want Postern/VERSION", got)
@@ -202,7 +202,7 @@ func TestUserAgentWhereNoneWasSent(t *testing.T) {
 func TestUserInfoBecomesBasicAuthorization(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	p.accept("GET", "/http://us%20er:p%3Aw@"+r.addr()+"/x", "")
 	q := r.wait(1, 5*time.Second)[0]
 	if user, password, ok := (&http.Request{Header: q.Header}).BasicAuth(); !ok || user != "us er" || password != "p:w" {

@@ -90,7 +90,7 @@ func TestReadOnlyAtStart(t *testing.T) {
 		return
 	}
 	r := newReceiver(t, nil)
-	p := newPostern(t, fast)
+	p := newPostern(t, calm)
 	p.data = filepath.Join(disk.path, "data")
 	p.start()
 	p.accept("POST", "/"+r.url("/"), "x")

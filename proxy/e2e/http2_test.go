@@ -68,7 +68,7 @@ func TestProtocolNameAndVersion(t *testing.T) {
 		}
 		fmt.Fprintf(&endpoints, "  - { name: %s, url: \"https://localhost:%s/%s?a=b+c\", %stls: { ca_file: %q, %s } }\n", name, r.port(), name, settings, ca.file, tls)
 	}
-	p := startPostern(t, fast+"endpoints:\n"+endpoints.String())
+	p := startPostern(t, calm+"endpoints:\n"+endpoints.String())
 	for _, name := range []string{"two", "two", "one"} {
 		p.waitState(p.accept("POST", "/to/"+name, "x"), "delivered", 5*time.Second)
 	}
@@ -108,7 +108,7 @@ func TestReplacedClientCertificate(t *testing.T) {
 		}
 	}
 	replace(ca, "first")
-	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner, url: \"https://localhost:%s/\", tls: { ca_file: %q, server_name: partner.example, cert_file: %q, key_file: %q } }\n",
+	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner, url: \"https://localhost:%s/\", tls: { ca_file: %q, server_name: partner.example, cert_file: %q, key_file: %q } }\n",
 		r.port(), ca.file, certFile, keyFile))
 	as := func() string {
 		p.waitState(p.accept("POST", "/to/partner", "x"), "delivered", 5*time.Second)

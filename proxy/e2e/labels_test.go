@@ -84,7 +84,7 @@ func TestLabelsStayFew(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
 	_, port, _ := strings.Cut(r.addr(), ":")
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	const hosts, perHost = 600, 5
 	var wg sync.WaitGroup
 	for w := range 16 {

@@ -59,7 +59,7 @@ func TestUnixSockets(t *testing.T) {
 	p := newPostern(t, "")
 	ingest, api := overSocket(t, in), overSocket(t, admin)
 	for _, mode := range []os.FileMode{0o600, 0o660} {
-		p.writeConfig(fmt.Sprintf("listen: unix:%s\nsocket_mode: %04o\nadmin: { listen: \"unix:%s\", socket_mode: \"%04o\" }\n", in, mode, admin, mode) + fast)
+		p.writeConfig(fmt.Sprintf("listen: unix:%s\nsocket_mode: %04o\nadmin: { listen: \"unix:%s\", socket_mode: \"%04o\" }\n", in, mode, admin, mode) + calm)
 		p.launch()
 		p.eventually(10*time.Second, "the sockets to answer", func() bool {
 			resp, err := api.Get("http://any.example/readyz")
@@ -102,7 +102,7 @@ func TestMaxConnections(t *testing.T) {
 	r := newReceiver(t, nil)
 	p := newPostern(t, "")
 	p.writeConfig(fmt.Sprintf("listen: %s\nmax_connections: 4\nadmin: { listen: %s, max_connections: 4 }\n",
-		strings.TrimPrefix(p.ingest, "http://"), strings.TrimPrefix(p.admin, "http://")) + fast)
+		strings.TrimPrefix(p.ingest, "http://"), strings.TrimPrefix(p.admin, "http://")) + calm)
 	p.start()
 	half := "POST /" + r.url("/slow") + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1048576\r\n\r\n"
 	hold := func(url, begin string) []net.Conn {
@@ -153,7 +153,7 @@ func TestTokens(t *testing.T) {
 	_, inPort, _ := strings.Cut(strings.TrimPrefix(p.ingest, "http://"), ":")
 	_, adminPort, _ := strings.Cut(strings.TrimPrefix(p.admin, "http://"), ":")
 	listeners := fmt.Sprintf("listen: 0.0.0.0:%s\nadmin: { listen: \"0.0.0.0:%s\"%%s }\n", inPort, adminPort)
-	p.writeConfig(fmt.Sprintf(listeners, "") + fast)
+	p.writeConfig(fmt.Sprintf(listeners, "") + calm)
 	if code, text := failing(t, p, 5*time.Second); code != 2 || !strings.Contains(text, "token_file") {
 		t.Errorf("without token_file: exit code %d: %s", code, text)
 	}
@@ -164,7 +164,7 @@ func TestTokens(t *testing.T) {
 		}
 	}
 	writeToken("old\n")
-	p.writeConfig(fmt.Sprintf(listeners, ", token_file: token") + "token_file: token\n" + fast)
+	p.writeConfig(fmt.Sprintf(listeners, ", token_file: token") + "token_file: token\n" + calm)
 	p.launch()
 	p.eventually(10*time.Second, "the admin listener to answer", func() bool {
 		resp, err := client.Get(p.admin + "/readyz")
@@ -223,7 +223,7 @@ func TestTokens(t *testing.T) {
 func TestProbesListener(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)
-	startPostern(t, fast+"probes: { listen: \""+addr+"\" }\n")
+	startPostern(t, calm+"probes: { listen: \""+addr+"\" }\n")
 	for path, want := range map[string]int{
 		"/healthz": 200, "/readyz": 200, "/metrics": 200, "/": 404, "/api/v1/status": 404, "/api/v1/events": 404, "/api/v1/dead-letters/purge": 404,
 	} {
@@ -240,7 +240,7 @@ func TestProbesListener(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	for range 50 {
 		for _, begin := range []string{"", "POST /", "POST /" + r.url("/slow") + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nhalf"} {
 			c, err := net.Dial("tcp", strings.TrimPrefix(p.ingest, "http://"))

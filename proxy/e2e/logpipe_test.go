@@ -25,7 +25,7 @@ func piped(t *testing.T, config string) (p *postern, reader *os.File) {
 func TestLogReaderDies(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, script(status(500), status(200)))
-	p, reader := piped(t, fast)
+	p, reader := piped(t, calm)
 	reader.Close()
 	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
 	if code := p.stop(10 * time.Second); code != 0 {
@@ -42,7 +42,7 @@ func TestLogReaderStalls(t *testing.T) {
 		}
 		return status(200)
 	})
-	p, reader := piped(t, fast)
+	p, reader := piped(t, calm)
 	defer reader.Close()
 	for range 600 { // each leaves a line of some 250 bytes: more than a pipe holds
 		p.accept("POST", "/"+r.url("/bad"), "x")
@@ -62,7 +62,7 @@ func TestUnaskedAnswersAreNotPrinted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t, func(int, request) reply { return reply{Raw: raw} })
-			p := startPostern(t, fast+"log: { level: debug }\n")
+			p := startPostern(t, calm+"log: { level: debug }\n")
 			for range 3 {
 				p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
 			}

@@ -47,7 +47,7 @@ var mistakes = map[string]string{
 func TestMistakesShowNoSecret(t *testing.T) {
 	t.Parallel()
 	var hidden secrets
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	for name, text := range mistakes {
 		p.configure(strings.ReplaceAll(text, "SECRET", hidden.next("MISTAKE")))
 		for _, command := range []string{"config check", "run", "config show", "status"} {

@@ -61,7 +61,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 	ctx := browser.Start(t)
 	var hidden secrets
 	r := newReceiver(t, script(status(410)))
-	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q, retry: { max_attempts: 1 } }\n", r.url("/in")))
+	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q, retry: { max_attempts: 1 } }\n", r.url("/in")))
 	id := p.acceptSecrets(&hidden, "http", r.addr())
 	p.waitState(id, "dead_letter", 5*time.Second)
 	hidden.words = append(hidden.words, "GULLIBLE", "partner", id)

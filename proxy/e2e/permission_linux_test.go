@@ -15,7 +15,7 @@ const nobody = 65534
 // unprivileged makes a Postern with a spool of its own that runs as somebody whom modes keep out.
 func unprivileged(t *testing.T) *postern {
 	t.Helper()
-	p := newPostern(t, fast)
+	p := newPostern(t, calm)
 	data := p.dataDir()
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 // Profiles are off until a reload or a flag turns them on, and a reload turns them off again.
 func TestProfilesByReloadAndFlag(t *testing.T) {
 	t.Parallel()
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	want := func(status int) {
 		t.Helper()
 		if got := p.probe("/debug/pprof/heap"); got != status {
@@ -18,10 +18,10 @@ func TestProfilesByReloadAndFlag(t *testing.T) {
 	}
 	want(404)
 	listeners := fmt.Sprintf("listen: %s\nadmin: { listen: %s", strings.TrimPrefix(p.ingest, "http://"), strings.TrimPrefix(p.admin, "http://"))
-	p.writeConfig(listeners + ", pprof: true }\n" + fast)
+	p.writeConfig(listeners + ", pprof: true }\n" + calm)
 	p.reload()
 	want(200)
-	p.configure(fast)
+	p.configure(calm)
 	p.reload()
 	want(404)
 	p.kill()

@@ -12,7 +12,7 @@ import (
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast+"spool: { max_event_bytes: 1KiB }\nendpoints:\n  - { name: known, url: "+r.url("/")+" }\n")
+	p := startPostern(t, calm+"spool: { max_event_bytes: 1KiB }\nendpoints:\n  - { name: known, url: "+r.url("/")+" }\n")
 	to := "/" + r.url("/x")
 	for _, c := range []struct {
 		name, method, path, body string

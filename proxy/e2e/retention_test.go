@@ -9,7 +9,7 @@ import (
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	r, bad := newReceiver(t, nil), newReceiver(t, script(status(400)))
-	p := startPostern(t, fast+"spool: { delivered_retention: 1s, dead_letter_retention: 2s, dedupe_window: 1s }\n")
+	p := startPostern(t, calm+"spool: { delivered_retention: 1s, dead_letter_retention: 2s, dedupe_window: 1s }\n")
 	first := p.accept("POST", "/"+r.url("/"), "x", "Idempotency-Key: k")
 	p.waitState(first, "delivered", 5*time.Second)
 	dead := p.accept("POST", "/"+bad.url("/"), "x")
@@ -28,7 +28,7 @@ func TestRetention(t *testing.T) {
 func TestDedupeOutlivesTheSummary(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast+"spool: { delivered_retention: 1s }\n")
+	p := startPostern(t, calm+"spool: { delivered_retention: 1s }\n")
 	id := p.accept("POST", "/"+r.url("/"), "x", "Idempotency-Key: k", "Postern-Event-Id: mine")
 	p.eventually(20*time.Second, "the summary to be forgotten", func() bool { return p.api("GET", "events/"+id, "", nil) == 404 })
 	p.kill()
@@ -47,7 +47,7 @@ func TestDedupeOutlivesTheSummary(t *testing.T) {
 func TestTTLAcrossARestart(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast+"endpoints:\n  - { name: partner, url: \""+r.url("/")+"\" }\n")
+	p := startPostern(t, calm+"endpoints:\n  - { name: partner, url: \""+r.url("/")+"\" }\n")
 	delayed := p.accept("POST", "/to/partner", "x", "Postern-Ttl: 1s", "Postern-Delay: 1h")
 	if e := p.waitState(delayed, "dead_letter", 10*time.Second); e.DeadReason != "expired" || len(e.Attempts) != 0 {
 		t.Errorf("%s with %d attempts, want expired with none", e.DeadReason, len(e.Attempts))

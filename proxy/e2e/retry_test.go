@@ -99,7 +99,7 @@ func TestConfigurationReachesWaitingEvents(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
 	wrong := newReceiver(t, script(status(500)))
-	const conf = fast + "endpoints:\n  - { name: partner, url: %q }\n"
+	const conf = calm + "endpoints:\n  - { name: partner, url: %q }\n"
 	p := startPostern(t, fmt.Sprintf(conf, wrong.url("/old?a=1")))
 	id := p.accept("POST", "/to/partner/x?c=2", "x")
 	wrong.wait(1, 5*time.Second)
@@ -113,7 +113,7 @@ func TestConfigurationReachesWaitingEvents(t *testing.T) {
 	// An endpoint that leaves the configuration keeps its events, and goes on when it returns.
 	p.api("POST", "endpoints/partner/pause", "", nil)
 	id = p.accept("POST", "/to/partner/later", "x")
-	p.configure(fast)
+	p.configure(calm)
 	p.reload()
 	if a := p.send("POST", "/to/partner", "x"); a.Status != 404 {
 		t.Errorf("an endpoint that left: status %d, want 404", a.Status)

@@ -42,7 +42,7 @@ func TestRedirectToACanary(t *testing.T) {
 		for _, location := range []string{canary.url("/inside"), "//" + canary.addr() + "/inside"} {
 			t.Run(fmt.Sprint(code, location), func(t *testing.T) {
 				r := newReceiver(t, script(reply{Status: code, Header: map[string]string{"Location": location}}))
-				p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q, headers: { set: { X-Api-Key: k } } }\n", r.url("/")))
+				p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q, headers: { set: { X-Api-Key: k } } }\n", r.url("/")))
 				e := p.waitState(p.accept("POST", "/to/partner", "x", "Authorization: Bearer b"), "dead_letter", 5*time.Second)
 				if len(e.Attempts) != 1 || e.Attempts[0].Error != "redirect" || e.Attempts[0].StatusCode != code || len(r.requests()) != 1 {
 					t.Errorf("%+v, %d requests", e.Attempts, len(r.requests()))
@@ -63,7 +63,7 @@ func TestRedirectToACanary(t *testing.T) {
 func TestProxyVariables(t *testing.T) {
 	t.Parallel()
 	canary, r := newReceiver(t, nil), newReceiver(t, nil)
-	p := newPostern(t, fast)
+	p := newPostern(t, calm)
 	for _, name := range []string{"HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"} {
 		p.env = append(p.env, name+"="+canary.url(""))
 	}
@@ -117,7 +117,7 @@ func TestAdHocTargetsSwitchedOff(t *testing.T) {
 func TestMatchedTargetsUseThePolicy(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q, match: [%q], headers: { set: { X-Api-Key: k } } }\n", r.url("/in"), r.url("/api")))
+	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q, match: [%q], headers: { set: { X-Api-Key: k } } }\n", r.url("/in"), r.url("/api")))
 	for i, c := range []struct {
 		path  string
 		under bool

@@ -126,7 +126,7 @@ func secretConfig(hidden *secrets, db *pgtest.DB, where map[string]string) strin
 	return fmt.Sprintf(`
 query_keys_in_logs: [cid]
 targets: { allow_private: true }
-defaults: { timeout: 500ms, retry: { max_attempts: 2, base_delay: 10ms, max_delay: 20ms } }
+defaults: { timeout: 2s, retry: { max_attempts: 2, base_delay: 10ms, max_delay: 20ms } }
 sync: { dsn: %q, schema: %s, interval: 100ms, payloads: none, labels: { service: checkout } }
 spool: { encryption_key_files: [spool.key] }
 `, db.DSN, db.Schema)

@@ -25,8 +25,8 @@ func failing(t *testing.T, p *postern, limit time.Duration) (int, string) {
 
 func TestSpoolInUse(t *testing.T) {
 	t.Parallel()
-	p := startPostern(t, fast)
-	second := newPostern(t, fast)
+	p := startPostern(t, calm)
+	second := newPostern(t, calm)
 	os.RemoveAll(filepath.Join(second.dir, "data"))
 	if err := os.Symlink(filepath.Join(p.dir, "data"), filepath.Join(second.dir, "data")); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestSpoolInUse(t *testing.T) {
 // Which port it is, and how to choose another.
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	taken, probes := strings.TrimPrefix(p.ingest, "http://"), ""
 	for option, use := range map[string]func(*postern){
 		"--listen":       func(second *postern) { second.ingest = p.ingest },
@@ -55,7 +55,7 @@ func TestPortInUse(t *testing.T) {
 		probes = ""
 		second := newPostern(t, "")
 		use(second)
-		second.configure(fast + probes)
+		second.configure(calm + probes)
 		if code, text := failing(t, second, 5*time.Second); code != 1 || !strings.Contains(text, taken) || !strings.Contains(text, option) {
 			t.Errorf("exit code %d: %s", code, text)
 		}
@@ -64,7 +64,7 @@ func TestPortInUse(t *testing.T) {
 
 func TestDataDirectoryCannotBeUsed(t *testing.T) {
 	t.Parallel()
-	p := newPostern(t, fast)
+	p := newPostern(t, calm)
 	if err := os.WriteFile(filepath.Join(p.dir, "data"), []byte("a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestBadConfigurationExits2(t *testing.T) {
 func TestFilesArePrivate(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	p.accept("POST", "/"+r.url("/"), "x")
 	files, err := os.ReadDir(filepath.Join(p.dir, "data"))
 	if err != nil || len(files) == 0 {
@@ -193,7 +193,7 @@ func TestDamageWhileRunning(t *testing.T) {
 func TestLeftoverOfACompaction(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	id := p.accept("POST", "/"+r.url("/"), "x", "Postern-Delay: 1h")
 	p.kill()
 	leftover := filepath.Join(p.dataDir(), "spool.db.compact")
@@ -212,7 +212,7 @@ func TestLeftoverOfACompaction(t *testing.T) {
 // A file that is whole and somebody else's is not ours to move away.
 func TestFileOfAnotherProgram(t *testing.T) {
 	t.Parallel()
-	p := newPostern(t, fast)
+	p := newPostern(t, calm)
 	file := filepath.Join(p.dir, "data", "spool.db")
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		t.Fatal(err)

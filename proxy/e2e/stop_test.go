@@ -144,7 +144,7 @@ func TestRefusalsWhileStopping(t *testing.T) {
 func TestStopUnderLoad(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	accepted := map[string]bool{}
 	for round := range 3 {
 		var mu sync.Mutex

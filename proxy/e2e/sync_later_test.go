@@ -12,7 +12,7 @@ import (
 func TestSyncSwitchedOnLater(t *testing.T) {
 	db := pgtest.New(t)
 	bad := newReceiver(t, script(status(400)))
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	dead := []string{p.accept("POST", "/"+bad.url("/"), "x"), p.accept("POST", "/"+bad.url("/"), "x")}
 	for _, id := range dead {
 		p.waitState(id, "dead_letter", 5*time.Second)

@@ -14,7 +14,7 @@ import (
 
 // synced is a configuration with a Postgres.
 func synced(db *pgtest.DB, more string) string {
-	return fast + fmt.Sprintf("sync: { dsn: %q, schema: %s, interval: 200ms%s }\n", db.DSN, db.Schema, more)
+	return calm + fmt.Sprintf("sync: { dsn: %q, schema: %s, interval: 200ms%s }\n", db.DSN, db.Schema, more)
 }
 
 // ask runs one query for one value, with the schema as search path.
