@@ -56,6 +56,9 @@ func Check(dir string, keys ...[]byte) (Report, error) {
 	if err != nil {
 		return Report{Problems: []string{err.Error()}}, nil
 	}
+	if n := d.missedBy(c.stored.nextSeq); n > 0 {
+		c.problem("%s", olderProblem(n))
+	}
 	return c.report, nil
 }
 

@@ -15,6 +15,7 @@ type committer struct {
 	kept    []operation // results that the disk refused
 	backoff backoff
 	started bool // the directory no longer counts as cleanly closed
+	noted   uint64
 	errs    []error
 }
 

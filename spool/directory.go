@@ -17,7 +17,7 @@ import (
 const (
 	dbName      = "spool.db"
 	lockName    = "postern.lock"
-	cleanName   = "spool.clean"   // after a clean close: which state of the file that was; else zeros
+	cleanName   = "spool.clean"   // after a clean close: which state of the file that was; else zeros. See noteSeq for the rest
 	damagedName = "spool.damaged" // present when bbolt met damage while it ran
 	compactName = "spool.db.compact"
 	salvageName = "spool.db.salvage"
@@ -81,7 +81,7 @@ func (d *directory) cleanlyClosed() bool {
 		return false
 	}
 	stamp, err := d.stamp()
-	return err == nil && string(mark) == string(stamp)
+	return err == nil && len(mark) >= len(stamp) && string(mark[:len(stamp)]) == string(stamp)
 }
 
 // markClean notes that the file needs no looking through. Nobody may write to it any more.
@@ -94,7 +94,7 @@ func (d *directory) markClean() error {
 }
 
 // unmarkClean overwrites the mark in its place, so that setting it again takes no room on a full disk.
-func (d *directory) unmarkClean() error { return d.writeMark(cleanName, make([]byte, 16)) }
+func (d *directory) unmarkClean() error { return d.writeMark(cleanName, make([]byte, notedAt)) }
 
 func (d *directory) markDamaged() error { return d.writeMark(damagedName, []byte{'\n'}) }
 

@@ -17,6 +17,7 @@ func (s *Spool) housekeep() {
 		s.fail(err)
 		return
 	}
+	s.noteNext()
 	s.tellFull(time.Now())
 	s.considerCompaction(time.Now())
 }

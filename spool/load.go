@@ -34,6 +34,7 @@ func (s *Spool) recount(damage error) error {
 	}
 	r, err := rebuild(s.store.update, false)
 	if err == nil {
+		err = s.dir.noteSeq(r.counters.nextSeq) // those of before may be too high for what is left
 		s.cfg.Logger.Warn("counts of the spool were damaged: they were made anew from its records", slog.Any("damage", damage), slog.Int64("set_aside", r.aside))
 	}
 	return err

@@ -128,6 +128,9 @@ func (s *Spool) start() error {
 	if err := s.load(); err != nil {
 		return err
 	}
+	if err := s.sayOlder(s.counters.nextSeq); err != nil {
+		return fmt.Errorf("the spool in %s cannot be written: %w", s.dir.path, err)
+	}
 	s.noteSpace()
 	return nil
 }
@@ -314,6 +317,7 @@ func (s *Spool) notClean() error {
 }
 
 func (s *Spool) closeFiles() error {
+	s.noteNext()
 	err := s.store.close(s.committer.started)
 	if err == nil && !s.store.damaged.Load() {
 		if merr := s.dir.markClean(); merr != nil {
