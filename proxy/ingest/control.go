@@ -81,7 +81,7 @@ func (c *controls) notBefore(ev *spool.Event) {
 	case hasDelay:
 		d, ok := parseDuration(delay)
 		if !ok || d < 0 {
-			c.bad("Postern-Delay", "it must be a duration such as 90s, 5m or 1h30m, or whole seconds")
+			c.bad("Postern-Delay", "it must be a duration such as 90s, 5m or 1h30m, or whole seconds, of ten years at most")
 		}
 		c.startAt(ev, "Postern-Delay", ev.AcceptedAt.Add(d))
 	case hasTime:
