@@ -63,7 +63,7 @@ func Classify(err error) Kind {
 }
 
 // noSchema comes first where something is missing: a mistyped name is more likely than a table that somebody dropped.
-const noSchema = "the schema SCHEMA does not exist, or is not one of Postern's, or this role may not use it: check its name (sync.schema, --schema) and the role's rights (docs/sync.md); if they are right, run postern sync migrate; "
+const noSchema = "the schema SCHEMA does not exist, or is not one of Postern's, or this role may not use it: check its name (sync.schema, --schema); if it is right, run postern sync migrate, or grant the role what docs/sync.md lists; "
 
 // next says what to do about the failures that a person must mend, by SQLSTATE.
 var next = map[string]string{
