@@ -4,16 +4,35 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
+// lockedBuffer is a log that is read while it is written.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
 // A spool that is full says so once, with what is used up, and once that there is room again, however often room comes and
 // goes meanwhile.
 func TestFullIsSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
+		var log lockedBuffer
 		r := newRig(t, func(c *Config) {
 			c.MaxBytes, c.MaxEventBytes, c.MaxEndpointShare = mib, mib/4, 1
 			c.Logger = slog.New(slog.NewTextHandler(&log, nil))

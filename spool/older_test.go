@@ -57,8 +57,11 @@ func TestNumberIsNotedMeanwhile(t *testing.T) {
 		r.append(event("b", endpointA, "x"))
 		time.Sleep(2 * tickEvery)
 		synctest.Wait()
-		if got := r.dirOf().notedSeq(); got != r.counters.nextSeq || got < 2 {
-			t.Errorf("noted %d, the next one is %d", got, r.counters.nextSeq)
+		r.Spool.mu.Lock() // the rig has one, too
+		next := r.counters.nextSeq
+		r.Spool.mu.Unlock()
+		if got := r.dirOf().notedSeq(); got != next || got < 2 {
+			t.Errorf("noted %d, the next one is %d", got, next)
 		}
 		if r.dirOf().cleanlyClosed() {
 			t.Error("it counts as cleanly closed")
