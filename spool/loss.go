@@ -38,8 +38,8 @@ func (c *census) compare(tx *bolt.Tx, r *rebuilder, damaged int64) SalvageReport
 	untold, told := l.untold()
 	report.Lost = max(l.missing-l.odd, 0) + untold + unheard
 	report.Estimate = !c.indexed && (untold > 0 || !c.traces) || c.stale() || unheard > 0
-	if !told || report.Estimate && report.Lost == 0 && !r.counted {
-		// No number is left, or nothing tells how far they went.
+	if !told || report.Estimate && report.Lost < damaged && !r.counted {
+		// No number is left, or nothing tells how far they went: fewer than there are damaged pages is no figure to give.
 		report.Lost, report.Unit = damaged, UnitPages
 	}
 	return report
