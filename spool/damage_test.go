@@ -120,6 +120,11 @@ func useAfterDamage(t *testing.T, dir string, waiting idSet, percent int, estima
 	}
 	// Where the counts and the index are gone, it is an estimate: the summaries of delivered events may be lost as well. Where
 	// no old version of the counters is left either, pages are counted: page 5 may be the one with the names of the buckets.
+	// Which page has those names and the counts is up to bbolt: where it is among the damaged ones, the report says that it
+	// is an estimate. TestTwoPagesLost holds that it says so for that page alone.
+	if report.Estimate {
+		estimate = max(estimate, 100) // filled delivers so many
+	}
 	if percent > 0 && report.Unit == UnitEvents && report.Lost > int64(len(lost))+estimate {
 		t.Errorf("%d are lost, and the report is %+v", len(lost), report)
 	}
