@@ -78,7 +78,7 @@ func (r *rig) drain(endpoint string) (ids []string) {
 // until waits for a condition that the committer brings about by itself.
 func (r *rig) until(what string, ok func(Stats) bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !ok(r.Stats()) {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("not %s: %+v", what, r.Stats())
