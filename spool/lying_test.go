@@ -92,6 +92,20 @@ func TestKeysThatLie(t *testing.T) {
 	}
 }
 
+// TestSummaryThatLies: a delivered event's summary under the number of one that waits does not end that one.
+func TestSummaryThatLies(t *testing.T) {
+	t.Parallel()
+	file, waiting := wornSpecimen(t)
+	pages, seqs := leaves(t, file, layout.Done)
+	harmed := bytes.Clone(file)
+	seq := seqs[0][len(seqs[0])/2]
+	rekeyedPage(page(harmed, int(pages[0])), seq, seq+1)
+	report, got := salvaged(t, t.TempDir(), harmed)
+	if lost, back := waiting.without(got), got.without(waiting); len(lost)+len(back) > 0 || report.Lost != 0 || report.Recovered != int64(len(waiting)) {
+		t.Errorf("lost %v, back %v: %+v", lost, back, report)
+	}
+}
+
 // TestLastCommit takes the newest meta page away, and with it what else is told.
 func TestLastCommit(t *testing.T) {
 	t.Parallel()

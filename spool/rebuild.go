@@ -167,12 +167,22 @@ func (r *rebuilder) done(tx *bolt.Tx, seq uint64, v []byte) error {
 		return tx.Bucket(layout.Done.Name()).Delete(key)
 	}
 	ids, id := tx.Bucket(layout.IDs.Name()), layout.PackID(sum.id)
-	if ids.Get(id) != nil {
+	if ids.Get(id) != nil || anothers(tx, seq, sum.id) {
 		return tx.Bucket(layout.Done.Name()).Delete(key) // see event
 	}
 	r.rows[r.names[sum.endpoint]].done++
 	r.counters.doneBytes += rowBytes(key, v)
 	return ids.Put(id, key)
+}
+
+// anothers tells that an event has this number, and it is not the one with this ID: the key of that one's summary lies.
+func anothers(tx *bolt.Tx, seq uint64, id string) bool {
+	v := tx.Bucket(layout.Events.Name()).Get(layout.SeqKey(seq))
+	if v == nil {
+		return false
+	}
+	ev, _, err := decodeEvent(seq, v, eventHead, nil)
+	return err == nil && ev.ID != id
 }
 
 func (r *rebuilder) event(tx *bolt.Tx, seq uint64, v []byte) error {
