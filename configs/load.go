@@ -93,15 +93,15 @@ func (o Options) apply(c *Config, r *reader) {
 			return noControl(c.Sync.DSN)
 		})
 	}
-	o.override(r, "--data", "spool.dir", o.Data, func(text string) (err error) {
+	o.override(r, o.source("--data", "POSTERN_DATA", o.Data), "spool.dir", o.Data, func(text string) (err error) {
 		c.Spool.Dir, err = filePath(text)
 		return err
 	})
-	o.override(r, "--listen", "listen", o.Listen, func(text string) (err error) {
+	o.override(r, o.source("--listen", "POSTERN_LISTEN", o.Listen), "listen", o.Listen, func(text string) (err error) {
 		c.Listen.Address, err = parseListen(text)
 		return err
 	})
-	o.override(r, "--admin-listen", "admin.listen", o.AdminListen, func(text string) (err error) {
+	o.override(r, o.source("--admin-listen", "POSTERN_ADMIN_LISTEN", o.AdminListen), "admin.listen", o.AdminListen, func(text string) (err error) {
 		c.Admin.Address, err = parseListen(text)
 		return err
 	})
@@ -111,6 +111,14 @@ func (o Options) apply(c *Config, r *reader) {
 	})
 	c.Pprof = c.Pprof || o.Pprof
 	c.Spool.Dir = inDir(o.Dir, c.Spool.Dir)
+}
+
+// source says where a value was given: the command line takes some of its flags from the environment.
+func (o Options) source(flag, variable, text string) string {
+	if value, ok := o.Getenv(variable); ok && value == text {
+		return variable
+	}
+	return flag
 }
 
 func (o Options) override(r *reader, source, key, text string, set func(string) error) {

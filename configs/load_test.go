@@ -138,11 +138,12 @@ sync: { dsn: from-file }
 	}
 }
 
-// A mistake in a value that a flag replaces is still a mistake in the file; one in a flag names the flag.
+// A mistake in a value that a flag replaces is still a mistake in the file; one in a flag names the flag, or the variable that
+// the command line took it from.
 func TestMistakesInFlags(t *testing.T) {
-	_, err := Load(Options{Dir: t.TempDir(), Listen: "8089", AdminListen: "0.0.0.0:8090", Data: " ", SyncDSN: "a\nb", Getenv: env{}.get})
+	_, err := Load(Options{Dir: t.TempDir(), Listen: "8089", AdminListen: "0.0.0.0:8090", Data: " ", SyncDSN: "a\nb", Getenv: env{"POSTERN_LISTEN": "8089"}.get})
 	for _, want := range []string{
-		`--listen: listen: "8089" is not an address to listen on`,
+		`POSTERN_LISTEN: listen: "8089" is not an address to listen on`,
 		`--admin-listen: admin.listen: "0.0.0.0:8090" is reachable from other machines and needs a token`,
 		`--data: spool.dir: the path begins or ends with a blank`,
 		`--sync-dsn: sync.dsn: the value has a control character in it`,
