@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -122,6 +123,24 @@ func (p *postern) reveal(id string) event {
 		p.t.Fatalf("reveal %s: status %d", id, code)
 	}
 	return e
+}
+
+// departed tells when an attempt began and ended by Postern's own clock. A busy receiver notes a request later than it came,
+// and not each one equally late, so that the time between two departures cannot be taken from it.
+func (p *postern) departed(q request) (began, ended time.Time) {
+	p.t.Helper()
+	number, _ := strconv.Atoi(q.Header.Get("Postern-Attempt"))
+	p.eventually(10*time.Second, "the record of attempt "+q.Header.Get("Postern-Attempt")+" of "+q.eventID(), func() bool {
+		var e event
+		p.api("GET", "events/"+q.eventID(), "", &e)
+		for _, a := range e.Attempts {
+			if a.Number == number {
+				began, ended = a.StartedAt, a.StartedAt.Add(time.Duration(a.DurationMs*float64(time.Millisecond)))
+			}
+		}
+		return !began.IsZero()
+	})
+	return began, ended
 }
 
 // waitState waits until an event is in this state.

@@ -47,7 +47,9 @@ func TestRetryAfter(t *testing.T) {
 				})
 				p.accept("POST", "/"+r.url("/"), "x")
 				got := r.wait(2, 10*time.Second)
-				if gap := got[1].At.Sub(got[0].At); gap < c.from || gap > c.to {
+				first, _ := p.departed(got[0])
+				second, _ := p.departed(got[1])
+				if gap := second.Sub(first); gap < c.from || gap > c.to {
 					t.Errorf("second request after %v, want %v to %v", gap, c.from, c.to)
 				}
 			})
