@@ -22,6 +22,14 @@ type Heartbeat struct {
 	Stopping bool
 }
 
+// Beat is what a heartbeat tells the instance.
+type Beat struct {
+	Skew time.Duration // by how much this machine's clock is ahead of the server's, roughly
+	// New tells that the store did not know the instance: it is its first heartbeat, or the tables were made anew, or the
+	// instance was away for longer than the retention. Then the store may not know what it was told before either.
+	New bool
+}
+
 // Health is one endpoint as one instance sees it.
 type Health struct {
 	EndpointName, EndpointURL string
@@ -38,12 +46,11 @@ type Health struct {
 // skewWorthSaying is a difference of clocks that makes "the last hour" a different hour.
 const skewWorthSaying = time.Minute
 
-// Heartbeat says that the instance is alive. It returns by how much this machine's clock is ahead of the server's,
-// roughly; views that speak of the last hour go by the server's.
-func (s *Store) Heartbeat(ctx context.Context, h Heartbeat) (skew time.Duration, err error) {
+// Heartbeat says that the instance is alive. Views that speak of the last hour go by the server's clock.
+func (s *Store) Heartbeat(ctx context.Context, h Heartbeat) (Beat, error) {
 	labels, err := json.Marshal(cleanLabels(s.cfg.Labels))
 	if err != nil {
-		return 0, err
+		return Beat{}, err
 	}
 	const put = `WITH before AS (SELECT started_at FROM instances WHERE instance_id = $1::uuid)
 		INSERT INTO instances AS i (instance_id, labels, version, started_at, stopped_at, clock_skew_ms, pending, awaiting_retry,
@@ -56,26 +63,27 @@ func (s *Store) Heartbeat(ctx context.Context, h Heartbeat) (skew time.Duration,
 			awaiting_retry = excluded.awaiting_retry, in_flight = excluded.in_flight, dead_letter = excluded.dead_letter,
 			oldest_pending = excluded.oldest_pending, spool_bytes = excluded.spool_bytes, backlog_rows = excluded.backlog_rows,
 			lag_ms = excluded.lag_ms, rejected_rows = excluded.rejected_rows, dropped_rows = excluded.dropped_rows
-		RETURNING clock_skew_ms, (SELECT b.started_at FROM before b)`
+		RETURNING clock_skew_ms, (SELECT b.started_at FROM before b), NOT EXISTS (SELECT FROM before)`
 	var skewMS int64
+	var first bool
 	var before *time.Time
 	err = s.tx(ctx, s.usual("send a heartbeat"), func(ctx context.Context, tx pgx.Tx) error {
 		return tx.QueryRow(ctx, put, s.cfg.Instance, string(labels), text(s.cfg.Version, maxText), momentOrNull(h.StartedAt), h.Stopping,
 			s.cfg.Now(), h.Pending, h.AwaitingRetry, h.InFlight, h.Dead, momentOrNull(h.OldestPending), h.SpoolBytes, h.BacklogRows,
-			h.Lag.Milliseconds(), h.RejectedRows, h.DroppedRows).Scan(&skewMS, &before)
+			h.Lag.Milliseconds(), h.RejectedRows, h.DroppedRows).Scan(&skewMS, &before, &first)
 	})
 	if err != nil {
-		return 0, err
+		return Beat{}, err
 	}
 	s.lookForTwin(before, h.StartedAt)
-	skew = time.Duration(skewMS) * time.Millisecond
+	skew := time.Duration(skewMS) * time.Millisecond
 	if skew.Abs() > skewWorthSaying && s.skewed.CompareAndSwap(false, true) {
 		s.cfg.Logger.Warn("the clocks of this machine and of Postgres differ: views of the last hour show another hour; set the clocks",
 			"skew_seconds", skew.Seconds())
 	} else if skew.Abs() <= skewWorthSaying {
 		s.skewed.Store(false)
 	}
-	return skew, nil
+	return Beat{Skew: skew, New: first}, nil
 }
 
 // lookForTwin compares the start that our last heartbeat left with the one that is there now. Only another process with

@@ -101,7 +101,8 @@ type fakeStore struct {
 	undelivered []pgstore.Undelivered // in order of event ID
 	known       map[string]uint64     // versions, for Unknown
 	// fail decides about every call; nil: all is well.
-	fail func(call string, rows []pgstore.Row) error
+	fail   func(call string, rows []pgstore.Row) error
+	forgot bool // the instance; until its next heartbeat
 	// hole swallows calls until their context ends.
 	hole bool
 }
@@ -185,12 +186,15 @@ func (f *fakeStore) Write(ctx context.Context, rows []pgstore.Row) error {
 	return nil
 }
 
-func (f *fakeStore) Heartbeat(ctx context.Context, h pgstore.Heartbeat) (time.Duration, error) {
+func (f *fakeStore) Heartbeat(ctx context.Context, h pgstore.Heartbeat) (beat pgstore.Beat, err error) {
 	if err := f.call(ctx, "heartbeat", nil); err != nil {
-		return 0, err
+		return beat, err
 	}
-	f.set(func() { f.beats = append(f.beats, h) })
-	return 0, nil
+	f.set(func() {
+		f.beats = append(f.beats, h)
+		beat.New, f.forgot = f.forgot, false
+	})
+	return beat, nil
 }
 
 func (f *fakeStore) WriteHealth(ctx context.Context, list []pgstore.Health) error {

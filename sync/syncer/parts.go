@@ -25,7 +25,7 @@ type Writer interface {
 
 // Reporter takes what an instance says of itself; *pgstore.Store is one.
 type Reporter interface {
-	Heartbeat(ctx context.Context, h pgstore.Heartbeat) (skew time.Duration, err error)
+	Heartbeat(ctx context.Context, h pgstore.Heartbeat) (pgstore.Beat, error)
 	WriteHealth(ctx context.Context, list []pgstore.Health) error
 	Maintain(ctx context.Context) (held bool, err error)
 }

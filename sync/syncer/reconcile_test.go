@@ -153,6 +153,7 @@ func TestWhatTheStoreNeverHeardOfIsTold(t *testing.T) {
 		}
 		b := start(t, func(b *bench) {
 			b.parts.Events = waits
+			b.parts.Snapshot = func() (none Snapshot) { return none }
 			b.store.known = map[string]uint64{"000000": 2, "000001": 1}
 			b.outbox.add("new")
 			b.store.fail = func(call string, rows []pgstore.Row) error {
@@ -180,6 +181,11 @@ func TestWhatTheStoreNeverHeardOfIsTold(t *testing.T) {
 		pass(time.Minute)
 		if seen := b.store.seen(); seen.looked != 6 {
 			t.Errorf("%d pages after another store was opened", seen.looked)
+		}
+		b.store.set(func() { b.store.forgot = true })
+		pass(time.Minute)
+		if seen := b.store.seen(); seen.looked != 9 {
+			t.Errorf("%d pages after the store was made anew beside us", seen.looked)
 		}
 		b.end()
 	})

@@ -20,8 +20,13 @@ func (s *Syncer) report(ctx context.Context, now time.Time) error {
 	s.reportAt = now.Add(s.cfg.Interval)
 	snap := s.parts.Snapshot()
 	s.check.dropped = snap.Heartbeat.DroppedRows
-	if err := s.heartbeat(ctx, snap.Heartbeat); err != nil {
+	beat, err := s.heartbeat(ctx, snap.Heartbeat)
+	if err != nil {
 		return err
+	}
+	if beat.New {
+		s.health = nil
+		s.check.anew()
 	}
 	changed := s.changed(snap.Health, now)
 	if len(changed) == 0 {
@@ -71,14 +76,13 @@ func same(a, b pgstore.Health) bool {
 	return equal && a == b
 }
 
-func (s *Syncer) heartbeat(ctx context.Context, h pgstore.Heartbeat) error {
+func (s *Syncer) heartbeat(ctx context.Context, h pgstore.Heartbeat) (pgstore.Beat, error) {
 	st := s.meter.status(time.Now())
 	h.Lag, h.RejectedRows = time.Duration(st.LagSeconds*float64(time.Second)), st.RejectedRows
 	if h.StartedAt.IsZero() {
 		h.StartedAt = s.started
 	}
-	_, err := s.store.Heartbeat(ctx, h)
-	return err
+	return s.store.Heartbeat(ctx, h)
 }
 
 // goodbye sends the last health and heartbeat: from now on this instance does not count as one of the fleet.
@@ -89,6 +93,6 @@ func (s *Syncer) goodbye(ctx context.Context) {
 	snap := s.parts.Snapshot()
 	snap.Heartbeat.Stopping = true
 	if err := s.store.WriteHealth(ctx, s.changed(snap.Health, time.Now())); err == nil {
-		_ = s.heartbeat(ctx, snap.Heartbeat)
+		_, _ = s.heartbeat(ctx, snap.Heartbeat)
 	}
 }
