@@ -20,9 +20,9 @@ const (
 
 // check is where the comparison stands. What happened while the spool kept no outbox, and rows that had to be dropped, the
 // store has not heard of: it may miss an event, or take one for unfinished, or for a dead letter, for ever. So the spool and
-// the store are compared: once after the start, once with each new store, when the tables
-// were made anew, and again whenever rows were dropped. First goes
-// what the spool has and the store does not know, then what the store has as not delivered.
+// the store are compared: once after the start, once with each new store, when its tables were made anew, and again
+// whenever rows were dropped. First goes what the spool has and the store does not know, then what the store has as not
+// delivered.
 type check struct {
 	dropped int64 // rows dropped, as last reported
 	done    int64 // as of the last comparison
