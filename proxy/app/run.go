@@ -211,6 +211,7 @@ func (a *app) stop(endBackground func(), cause error) error {
 	grace, cancel := context.WithTimeout(context.Background(), a.cfg.ShutdownGrace)
 	a.scheduler.Stop(grace)
 	cancel()
+	a.ingest.Dismiss() // after the last attempt, whose answer a client may be waiting for
 	for name, state := range a.scheduler.States() {
 		a.spool.SaveEndpointState(name, state, func(error) {})
 	}

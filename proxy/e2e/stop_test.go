@@ -13,16 +13,17 @@ import (
 	"time"
 )
 
-// A client that waits for the first attempt gets its 202 when Postern stops, since the event is on disk; the attempt
-// itself may end within the grace.
+// A client that waits for the first attempt gets its answer while Postern stops, if the attempt ends within the grace, and
+// else its 202, since the event is on disk.
 func TestWaitingClientsAtStop(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answer reply
+		status int
 		state  string // after the next start, with the attempt recorded or its number used again
 	}{
-		"the attempt ends":  {reply{After: 500 * time.Millisecond}, "delivered"},
-		"the attempt hangs": {reply{Hang: true}, "in_flight"},
+		"the attempt ends":  {reply{After: 500 * time.Millisecond}, 200, "delivered"},
+		"the attempt hangs": {reply{Hang: true}, 202, "in_flight"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,8 +42,8 @@ func TestWaitingClientsAtStop(t *testing.T) {
 				t.Errorf("exit code %d", code)
 			}
 			a := <-got
-			if a.Status != 202 || a.ID == "" {
-				t.Errorf("status %d: %s, want 202", a.Status, a.Body)
+			if a.Status != c.status || a.ID == "" || (a.Header.Get("Preference-Applied") == "wait") != (c.status == 200) {
+				t.Errorf("status %d: %s, want %d", a.Status, a.Body, c.status)
 			}
 			p.start()
 			p.waitState(a.ID, c.state, 5*time.Second)

@@ -106,12 +106,19 @@ func dialWith(ctx context.Context, nd *net.Dialer, network, addr string) (net.Co
 	return &conn{Conn: c}, nil
 }
 
+// expired tells that a dial has ended with its time. The deadline is looked at as well: it is the connection's too, and
+// its timer may go off a moment before the context's.
+func expired(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
 // phaseOf tells a failed dial's phase. The deadline comes first: it strikes in any of them.
 func phaseOf(ctx context.Context, err error) error {
 	if blocked, ok := errors.AsType[*BlockedError](err); ok {
 		return blocked
 	}
-	if ctx.Err() != nil {
+	if expired(ctx) {
 		return &PhaseError{Phase: retry.Timeout, Err: err}
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
@@ -178,7 +185,7 @@ func handshake(ctx context.Context, raw net.Conn, base *tls.Config, addr string)
 	}
 	raw.Close()
 	phase := retry.TLS
-	if ctx.Err() != nil {
+	if expired(ctx) {
 		phase = retry.Timeout
 	}
 	return nil, &PhaseError{Phase: phase, Err: err}

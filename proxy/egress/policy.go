@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -9,7 +10,9 @@ import (
 type Policy struct {
 	// AllowPrivate lets through what is local but ordinary: loopback, private, unique-local, carrier-grade NAT, reserved.
 	AllowPrivate bool
-	// AllowNets are networks let through whatever their class.
+	// AllowNets are networks let through. Of what is refused even to those who may reach local addresses they let through
+	// only what they were made for: of link-local addresses, say, a network in which there is nothing else, and a metadata
+	// service where it is named by its address. Whoever allows 0.0.0.0/0 means their own network, not those.
 	AllowNets []netip.Prefix
 	// AllowHosts are host names whose addresses may be local: exact ones, and "*.partner.example" for everything below
 	// partner.example. Case and a trailing dot make no difference.
@@ -22,26 +25,44 @@ type Policy struct {
 // addresses are refused unless AllowNets has them.
 func (p Policy) Check(addr netip.Addr) error {
 	class := Classify(addr)
-	if class == Public || p.allowsNet(addr) {
-		return nil
-	}
 	switch class {
+	case Public:
+		return nil
 	case Loopback, Private, UniqueLocal, CGNAT, Reserved:
 		if p.AllowPrivate || p.OwnOrigin {
 			return nil
 		}
 	}
+	if p.allowsNet(addr, class) {
+		return nil
+	}
 	return &BlockedError{Class: class}
 }
 
-func (p Policy) allowsNet(addr netip.Addr) bool {
+func (p Policy) allowsNet(addr netip.Addr, class Class) bool {
 	addr = addr.Unmap().WithZone("")
-	for _, net := range p.AllowNets {
-		if net.Contains(addr) {
-			return true
-		}
+	return slices.ContainsFunc(p.AllowNets, func(net netip.Prefix) bool { return net.Contains(addr) && meant(net, class) })
+}
+
+// meant tells that a network was written down for the sake of addresses of this class.
+func meant(net netip.Prefix, class Class) bool {
+	switch class {
+	case Loopback, Private, UniqueLocal, CGNAT, Reserved:
+		return true
+	case Metadata:
+		return net.IsSingleIP()
 	}
-	return false
+	return Classify(net.Masked().Addr()) == class && Classify(last(net)) == class
+}
+
+// last is a network's highest address.
+func last(net netip.Prefix) netip.Addr {
+	b := net.Masked().Addr().AsSlice()
+	for bit := net.Bits(); bit < len(b)*8; bit++ {
+		b[bit/8] |= 0x80 >> (bit % 8)
+	}
+	addr, _ := netip.AddrFromSlice(b)
+	return addr
 }
 
 // For is the policy that holds for a host: one that AllowHosts names may have local addresses.

@@ -23,6 +23,41 @@ func allow(entries ...string) egress.Policy {
 	return egress.Policy{AllowNets: nets, AllowHosts: hosts}
 }
 
+// TestWideAllowances: a network that has more than link-local addresses opens none of those, and only its own address
+// opens a metadata service.
+func TestWideAllowances(t *testing.T) {
+	for _, c := range []struct {
+		entry, addr string
+		ok          bool
+	}{
+		{"0.0.0.0/0", "10.0.0.1", true},
+		{"0.0.0.0/0", "169.254.1.1", false},
+		{"0.0.0.0/0", "169.254.169.254", false},
+		{"0.0.0.0/0", "224.0.0.1", false},
+		{"0.0.0.0/0", "255.255.255.255", false},
+		{"0.0.0.0/0", "0.0.0.0", false},
+		{"::/0", "fd12::1", true},
+		{"::/0", "fe80::1", false},
+		{"::/0", "::ffff:169.254.169.254", false},
+		{"168.0.0.0/7", "169.254.1.1", false},
+		{"169.254.0.0/16", "169.254.1.1", true},
+		{"169.254.7.0/24", "169.254.7.1", true},
+		{"169.254.0.0/16", "169.254.169.254", false},
+		{"169.254.169.254", "169.254.169.254", true},
+		{"169.254.169.254/32", "::ffff:169.254.169.254", true},
+		{"fd00::/8", "fd00:ec2::254", false},
+		{"fd00:ec2::254", "fd00:ec2::254", true},
+		{"100.64.0.0/10", "100.64.0.1", true},
+		{"100.64.0.0/10", "100.100.100.200", false},
+		{"fe80::/10", "fe80::1", true},
+		{"224.0.0.0/4", "224.0.0.1", true},
+	} {
+		if err := allow(c.entry).Check(netip.MustParseAddr(c.addr)); (err == nil) != c.ok {
+			t.Errorf("%s with %s allowed: %v", c.addr, c.entry, err)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		addr string

@@ -69,12 +69,21 @@ func (h *Handler) await(ctx context.Context, first <-chan Answer, wait time.Dura
 	defer stop()
 	select {
 	case answer, ok := <-first:
-		return answer, ok && answer.Delivered && !answer.TooBig && answer.Status >= 200 && answer.Status <= 599
+		return passOn(answer, ok)
 	case <-timer.C:
 	case <-ctx.Done():
-	case <-h.stopping:
+	case <-h.dismissed:
 	}
-	return Answer{}, false
+	select {
+	case answer, ok := <-first: // it came in the same moment
+		return passOn(answer, ok)
+	default:
+		return Answer{}, false
+	}
+}
+
+func passOn(answer Answer, ok bool) (Answer, bool) {
+	return answer, ok && answer.Delivered && !answer.TooBig && answer.Status >= 200 && answer.Status <= 599
 }
 
 // writeAnswer passes the receiver's answer on, without the headers that were for its connection with Postern.

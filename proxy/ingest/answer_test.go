@@ -197,9 +197,14 @@ func TestWaitingEnds(t *testing.T) {
 		"with the attempt": {func(d *door, _ context.CancelFunc, id string) {
 			d.waiters.answer(id, ingest.Answer{Delivered: true, Status: 204})
 		}, 204},
-		"with a failed attempt":     {func(d *door, _ context.CancelFunc, id string) { d.waiters.answer(id, ingest.Answer{Status: 500}) }, 202},
-		"when the client leaves":    {func(_ *door, leave context.CancelFunc, _ string) { leave() }, 202},
-		"when Postern stops":        {func(d *door, _ context.CancelFunc, _ string) { d.handler.Stop(time.Second) }, 202},
+		"with a failed attempt":    {func(d *door, _ context.CancelFunc, id string) { d.waiters.answer(id, ingest.Answer{Status: 500}) }, 202},
+		"when the client leaves":   {func(_ *door, leave context.CancelFunc, _ string) { leave() }, 202},
+		"when Postern has stopped": {func(d *door, _ context.CancelFunc, _ string) { d.handler.Stop(time.Second); d.handler.Dismiss() }, 202},
+		"with an attempt that ends while Postern stops": {func(d *door, _ context.CancelFunc, id string) {
+			d.handler.Stop(time.Second)
+			d.waiters.answer(id, ingest.Answer{Delivered: true, Status: 204})
+			d.handler.Dismiss()
+		}, 204},
 		"when nobody will tell any": {func(d *door, _ context.CancelFunc, id string) { close(d.waiters.asked[id]) }, 202},
 	}
 	for name, end := range ends {

@@ -49,9 +49,11 @@ type Handler struct {
 	listen        addrs
 	own           addrs
 
-	stopping   chan struct{}
-	stopOnce   sync.Once
-	retryAfter atomic.Int64 // of Stop, in nanoseconds; set before stopping is closed
+	stopping    chan struct{}
+	stopOnce    sync.Once
+	retryAfter  atomic.Int64 // of Stop, in nanoseconds; set before stopping is closed
+	dismissed   chan struct{}
+	dismissOnce sync.Once
 }
 
 // New makes a Handler.
@@ -68,6 +70,7 @@ func New(cfg Config, parts Parts) *Handler {
 		listen:        newAddrs(cfg.Listen),
 		own:           newAddrs(cfg.OwnAddrs),
 		stopping:      make(chan struct{}),
+		dismissed:     make(chan struct{}),
 	}
 	if h.guard == nil {
 		h.guard = guard.New(guard.Config{Listen: cfg.Listen})
@@ -87,14 +90,18 @@ func New(cfg Config, parts Parts) *Handler {
 	return h
 }
 
-// Stop refuses every later request with 503 and this Retry-After, and ends the waiting of those with Prefer: wait,
-// whose events are on disk. It may be called more than once; the first call counts.
+// Stop refuses every later request with 503 and this Retry-After. Those with Prefer: wait go on waiting, since their
+// attempt may be running: see Dismiss. It may be called more than once; the first call counts.
 func (h *Handler) Stop(retryAfter time.Duration) {
 	h.stopOnce.Do(func() {
 		h.retryAfter.Store(int64(retryAfter))
 		close(h.stopping)
 	})
 }
+
+// Dismiss ends the waiting of requests with Prefer: wait, whose events are on disk, when no attempt runs any more. It may
+// be called more than once.
+func (h *Handler) Dismiss() { h.dismissOnce.Do(func() { close(h.dismissed) }) }
 
 func (h *Handler) stopped() bool {
 	select {
