@@ -15,9 +15,10 @@ type flight struct {
 	lease    *spool.Lease
 	permit   limiter.Permit
 	standing standing // of the line at the start
-	fresh    bool     // it came straight from its commit
-	tried    bool     // there were attempts before
-	limited  bool     // the gate wants to know when the request left
+	rank     rank
+	fresh    bool // it came straight from its commit
+	tried    bool // there were attempts before
+	limited  bool // the gate wants to know when the request left
 	worker   worker
 	outcome  Outcome
 	result   spool.Result
@@ -51,7 +52,7 @@ func (f *flight) wrote(at time.Time) {
 // landed gives back what the attempt held, and decides what follows.
 func (f *flight) landed() {
 	s := f.s
-	s.share.held[f.standing]--
+	s.share.held[f.standing][f.rank]--
 	s.count(f, -1)
 	s.crew.rest(f.worker)
 	s.ended(f)

@@ -159,9 +159,9 @@ func (s *Scheduler) reserve(l *line, n int, now time.Time) {
 
 // start sends a flight on its way.
 func (s *Scheduler) start(f *flight) {
-	f.tried, f.standing = f.lease.Progress.Attempts > 0, f.line.standing()
+	f.tried, f.standing, f.rank = f.lease.Progress.Attempts > 0, f.line.standing(), f.line.rank()
 	f.limited = len(f.line.policy.Limiter.Limits) > 0
-	s.share.held[f.standing]++
+	s.share.held[f.standing][f.rank]++
 	s.count(f, 1)
 	s.crew.run(f)
 }

@@ -4,28 +4,35 @@ import "time"
 
 // No endpoint takes the others' slots: not one that is slow (its own concurrency bounds it), and not many that are slow
 // together, such as thousands of addresses behind a resolver that hangs. So slots are shared by what is known of whoever
-// wants one. An endpoint whose last attempt held its slot for long, or an ad hoc one of which nothing is known yet, finds
-// one in four closed; a named one of which nothing is known one in eight; those are left to endpoints that were quick. And
-// such endpoints find one more in eight closed to whoever has a slot already: a dozen that hang leave a first slot to the
-// next one that nobody knows yet, which may be quick.
+// wants one:
+//
+//   - a quarter of all is nobody's but those endpoints' that were quick; a named one that was not tried yet may take half
+//     of that;
+//   - of the rest a quarter of all is for first slots: what an endpoint takes beside its first one leaves them alone, so that
+//     dozens that hang with long backlogs leave a slot to the next one that nobody knows yet, and which may be quick;
+//   - half of that is for the first slots of endpoints that were not tried yet: those known to be slow leave it to them,
+//     however many they are.
+//
+// What is not reserved goes to whoever comes first.
 
 // standing is what is known of how long an endpoint holds a slot.
 type standing uint8
 
 const (
-	doubtful  standing = iota // its last attempt was slow; or it is ad hoc and has had none since the start
-	unknown                   // a named one that has had none since the start
+	slow      standing = iota // its last attempt held its slot for long
+	stranger                  // an ad hoc one that has had no attempt since the start
+	untried                   // a named one that has had none since the start
 	quick                     // its last attempt was over soon, whatever came of it
-	standings = 3
+	standings = 4
 )
 
-// slowAttempt is how long an attempt must have held its slot for its endpoint to be doubtful: what the breaker calls slow
-// by default, and what resolvers take to give up.
+// slowAttempt is how long an attempt must have held its slot for its endpoint to be slow: what the breaker calls slow by
+// default, and what resolvers take to give up.
 const slowAttempt = 5 * time.Second
 
 // share counts the slots that are held, by the standing that the endpoint had when it took one.
 type share struct {
-	held    [standings]int
+	held    [standings][further + 1]int
 	crowded [standings][further + 1]queue[*line] // who waits for one, in order
 }
 
@@ -37,30 +44,27 @@ const (
 	further
 )
 
-// closedTo is how many of all slots a standing never takes: the first few of them are nobody's but the quick ones'.
-func closedTo(st standing, r rank, all int) int {
-	closed := 0
-	switch st {
-	case quick:
-		return 0
-	case doubtful:
-		closed = all / 4
-	case unknown:
-		closed = all / 8
-	}
-	if r == further {
-		closed += all / 8
-	}
-	return closed
-}
-
 // room is how many more slots a standing may take as far as the others' share goes. What the quick ones hold is not held
 // against anybody: they give it back soon.
 func (sh *share) room(st standing, r rank, all int) int {
 	if st == quick {
 		return all
 	}
-	return all - closedTo(st, r, all) - sh.held[doubtful] - sh.held[unknown]
+	fresh := sh.held[stranger][first] + sh.held[untried][first]
+	firsts := fresh + sh.held[slow][first]
+	beside := sh.held[slow][further] + sh.held[stranger][further] + sh.held[untried][further]
+	closed := all / 4
+	if st == untried {
+		closed = all / 8
+	}
+	kept := 0
+	if r == further {
+		kept = max(kept, all/4-firsts)
+	}
+	if r == further || st == slow {
+		kept = max(kept, all/8-fresh)
+	}
+	return all - closed - kept - firsts - beside
 }
 
 // wait puts a line at the end of those of its standing and rank.
@@ -83,13 +87,13 @@ func (l *line) rank() rank {
 func (l *line) standing() standing {
 	switch {
 	case l.slow:
-		return doubtful
+		return slow
 	case l.tried:
 		return quick
 	case l.policy.Named:
-		return unknown
+		return untried
 	}
-	return doubtful
+	return stranger
 }
 
 // uncrowd makes ready as many of those who wait as there may be slots for, the longest waiting first; never all of them,

@@ -148,25 +148,69 @@ func TestABackloggedDozenLeavesFirstSlots(t *testing.T) {
 
 func TestShare(t *testing.T) {
 	for _, tt := range []struct {
-		all, doubtful, unknown, quick int
-		first, further                [standings]int // room
+		all                             int
+		slow, stranger, untried, beside int            // first slots held by each, and others
+		first, further                  [standings]int // room
 	}{
-		{256, 0, 0, 0, [...]int{192, 224, 256}, [...]int{160, 192, 256}},
-		{256, 160, 0, 0, [...]int{32, 64, 256}, [...]int{0, 32, 256}},
-		{256, 192, 0, 0, [...]int{0, 32, 256}, [...]int{-32, 0, 256}},
-		{256, 100, 92, 64, [...]int{0, 32, 256}, [...]int{-32, 0, 256}},
-		{256, 0, 224, 0, [...]int{-32, 0, 256}, [...]int{-64, -32, 256}},
-		{256, 0, 0, 256, [...]int{192, 224, 256}, [...]int{160, 192, 256}},
-		{1, 0, 0, 0, [...]int{1, 1, 1}, [...]int{1, 1, 1}},
-		{1, 1, 0, 0, [...]int{0, 0, 1}, [...]int{0, 0, 1}},
-		{4, 3, 0, 0, [...]int{0, 1, 4}, [...]int{0, 1, 4}},
+		{256, 0, 0, 0, 0, [...]int{160, 192, 224, 256}, [...]int{128, 128, 160, 256}},
+		{256, 0, 0, 0, 128, [...]int{32, 64, 96, 256}, [...]int{0, 0, 32, 256}},
+		{256, 0, 40, 0, 128, [...]int{24, 24, 56, 256}, [...]int{0, 0, 32, 256}},
+		{256, 12, 0, 0, 128, [...]int{20, 52, 84, 256}, [...]int{0, 0, 32, 256}},
+		{256, 160, 0, 0, 0, [...]int{0, 32, 64, 256}, [...]int{0, 0, 32, 256}},
+		{256, 160, 32, 0, 0, [...]int{0, 0, 32, 256}, [...]int{0, 0, 32, 256}},
+		{256, 0, 100, 92, 0, [...]int{0, 0, 32, 256}, [...]int{0, 0, 32, 256}},
+		{256, 0, 0, 224, 0, [...]int{-32, -32, 0, 256}, [...]int{-32, -32, 0, 256}},
+		{1, 0, 0, 0, 0, [...]int{1, 1, 1, 1}, [...]int{1, 1, 1, 1}},
+		{1, 1, 0, 0, 0, [...]int{0, 0, 0, 1}, [...]int{0, 0, 0, 1}},
+		{4, 0, 0, 0, 0, [...]int{3, 3, 4, 4}, [...]int{2, 2, 3, 4}},
+		{8, 1, 0, 0, 0, [...]int{4, 5, 6, 8}, [...]int{4, 4, 5, 8}},
 	} {
-		sh := share{held: [standings]int{tt.doubtful, tt.unknown, tt.quick}}
+		var sh share
+		sh.held[slow][first], sh.held[stranger][first], sh.held[untried][first] = tt.slow, tt.stranger, tt.untried
+		sh.held[slow][further] = tt.beside / 2
+		sh.held[stranger][further] = tt.beside - tt.beside/2
+		sh.held[quick][first], sh.held[quick][further] = tt.all, tt.all
 		for r, want := range map[rank][standings]int{first: tt.first, further: tt.further} {
-			got := [standings]int{sh.room(doubtful, r, tt.all), sh.room(unknown, r, tt.all), sh.room(quick, r, tt.all)}
+			var got [standings]int
+			for st := range standing(standings) {
+				got[st] = sh.room(st, r, tt.all)
+			}
 			if got != want {
 				t.Errorf("%+v: room for rank %d is %v", tt, r, got)
 			}
 		}
+	}
+}
+
+// Many that hang and have long backlogs, one after the other while earlier ones have had the time to take more slots: the
+// next one finds a first slot, as long as they are fewer than a quarter of all slots; and however many they are, once they
+// are known to be slow.
+func TestHangingOnesOneByOne(t *testing.T) {
+	for name, c := range map[string]struct{ hang, slots int }{"few slots": {12, 64}, "the default": {40, 256}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, slowly, func(r *rig) {
+				for i := range c.hang {
+					for range 40 {
+						r.store.add(fmt.Sprintf("https://hang%d.example", i))
+					}
+					time.Sleep(300 * time.Millisecond)
+					if name := fmt.Sprintf("https://new%d.example", i); !r.deliveredWithin(name, time.Millisecond) {
+						t.Errorf("an event for %s waits", name)
+						return
+					}
+				}
+				for i := range 300 { // far more than there are slots
+					r.store.add(fmt.Sprintf("https://hang.too%d.example", i))
+				}
+				time.Sleep(15 * time.Minute) // each has been tried: an eighth of the slots is theirs at least
+				for i := range 20 {
+					time.Sleep(4 * time.Second)
+					if name := fmt.Sprintf("https://later%d.example", i); !r.deliveredWithin(name, time.Millisecond) {
+						t.Errorf("an event for %s waits", name)
+						return
+					}
+				}
+			}, adHocBut(), func(c2 *Config, _ *policies) { c2.Concurrency = c.slots })
+		})
 	}
 }
