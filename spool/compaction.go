@@ -112,6 +112,11 @@ func (s *Spool) considerCompaction(now time.Time) {
 		// A copy that was made while a backlog drained still has the holes of the rest: nobody is in the way of another.
 		least, most = compactMinQuiet, file/5*4
 	}
+	// Where max_bytes was lowered below the file, only a copy beside it brings the file back, whatever the two take together.
+	bound := s.cfg.MaxBytes
+	if file > bound {
+		least, bound = 0, file+s.cfg.MaxBytes
+	}
 	forced := c.forced.Load()
 	if !forced && (file < least || room > most) {
 		return
@@ -120,13 +125,13 @@ func (s *Spool) considerCompaction(now time.Time) {
 		file, room = s.makeWay(file, room)
 	}
 	free, err := disk.FreeBytes(s.dir.path)
-	if file+room > s.cfg.MaxBytes || err == nil && free < uint64(2*room+maxReserve) {
+	if file+room > bound || err == nil && free < uint64(2*room+maxReserve) {
 		if forced {
 			s.sayCopyWaits()
 		}
 		return
 	}
-	budget := min(room+room/2+bulkBytes, s.cfg.MaxBytes-file)
+	budget := min(room+room/2+bulkBytes, bound-file)
 	c.current = newCompactor(s.dir.join(compactName), s.cfg.MaxBytes, budget)
 	s.room.lent = budget
 	s.round(c.current.copyAll)

@@ -85,6 +85,22 @@ func TestFileShrinksWhileUsed(t *testing.T) {
 	}
 }
 
+// TestBoundIsLowered: a file that is bigger than max_bytes allows since that was lowered comes back under it when what is
+// in it does, although there is no room for a copy beside it within the bound.
+func TestBoundIsLowered(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) { c.MaxBytes, c.MaxEventBytes, c.MaxEndpointShare = 8*mib, mib/4, 1 })
+	r.fill(endpointA, 10_000)
+	r.cfg.MaxBytes = mib
+	r.reopen()
+	if st := r.Stats(); st.FileBytes < 7*mib || !st.Full {
+		t.Fatalf("%+v", st)
+	}
+	r.drain(endpointA)
+	r.until("small again", func(st Stats) bool { return st.FileBytes <= mib && !st.Full })
+	r.append(event("next", endpointA, strings.Repeat("x", 10_000)))
+}
+
 func TestCloseDuringCompaction(t *testing.T) {
 	r := newRig(t, func(c *Config) { c.MaxBytes = 256 * mib; c.MaxEndpointShare = 1 })
 	r.store.cur.db.NoSync = true

@@ -34,6 +34,21 @@ func (s *Spool) tellFull(now time.Time) {
 	}
 }
 
+// foresee tells before the first acceptance whether there is room: a spool that was full before a restart is full after it,
+// and whoever asks whether it is ready should not have to lose an event to learn that. What the next event will be like is
+// unknown; those that wait are taken for its kin.
+func (s *Spool) foresee() {
+	var bytes int64
+	for _, row := range s.rows {
+		bytes += row.bytes
+	}
+	size := max(bytes/max(s.total.pending+s.total.failed+s.total.dead, 1), 1)
+	s.room.begin()
+	if s.room.fits(cost(size)+owedPending) != nil {
+		s.room.refused = size
+	}
+}
+
 // cause says what is used up.
 func (r *room) cause() string {
 	if !r.diskFullAt.IsZero() {

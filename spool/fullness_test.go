@@ -62,3 +62,20 @@ func TestFullIsSaidOnce(t *testing.T) {
 		t.Errorf("a full disk is called %q", cause)
 	}
 }
+
+// A spool that was full is full after a restart, before anybody was refused; an empty one is not.
+func TestFullAfterARestart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config) { c.MaxBytes, c.MaxEventBytes, c.MaxEndpointShare = 2*mib, mib/4, 1 })
+	r.fill(endpointA, 10_000)
+	r.reopen()
+	if !r.Stats().Full {
+		t.Errorf("not full after a restart: %+v", r.Stats())
+	}
+	r.drain(endpointA)
+	r.until("with room", func(st Stats) bool { return !st.Full })
+	r.reopen()
+	if r.Stats().Full {
+		t.Errorf("full after everything was delivered: %+v", r.Stats())
+	}
+}

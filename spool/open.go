@@ -131,6 +131,7 @@ func (s *Spool) start() error {
 	if err := s.sayOlder(s.counters.nextSeq); err != nil {
 		return fmt.Errorf("the spool in %s cannot be written: %w", s.dir.path, err)
 	}
+	s.foresee()
 	s.noteSpace()
 	return nil
 }
