@@ -77,12 +77,15 @@ func (g *Gate) appendRecord(b []byte) []byte {
 
 // millis returns the wall-clock milliseconds of a time, by the wall clock of the latest time that the gate was told.
 func (g *Gate) millis(t time.Time) uint64 {
-	t = wall(t, g.last)
-	ms := t.UnixMilli()
-	if t.After(time.UnixMilli(ms)) {
-		ms++
+	return uint64(max(nextMilli(wall(t, g.last)).UnixMilli(), 0))
+}
+
+// nextMilli rounds up to whole milliseconds, which is what is kept: nothing is allowed sooner than before a restart.
+func nextMilli(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
 	}
-	return uint64(max(ms, 0))
+	return t.Add(time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 func ceilMillis(d time.Duration) int64 {

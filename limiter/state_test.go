@@ -53,8 +53,10 @@ func TestStateSurvivesRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := g.Snapshot(now)
-		// Stored times are rounded up to the millisecond.
-		got.OpenedAt, got.PausedAt = want.OpenedAt, want.PausedAt
+		if !got.OpenedAt.Equal(want.OpenedAt) || !got.PausedAt.Equal(want.PausedAt) {
+			t.Fatalf("opened at %v, paused at %v, want %v and %v", got.OpenedAt, got.PausedAt, want.OpenedAt, want.PausedAt)
+		}
+		got.OpenedAt, got.PausedAt = want.OpenedAt, want.PausedAt // another location
 		if !reflect.DeepEqual(got, want) {
 			t.Fatalf("got  %+v\nwant %+v", got, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,6 +116,30 @@ func TestRevealIsLogged(t *testing.T) {
 	r.do("GET", "/api/v1/events/evt_dead?reveal=1", "")
 	if got := r.log.String(); !strings.Contains(got, "event_id=evt_dead") || !strings.Contains(got, "remote=192.0.2.1:1234") {
 		t.Errorf("log: %s", got)
+	}
+	r.log.Reset()
+	r.level.Set(slog.LevelError)
+	r.do("GET", "/api/v1/events/evt_dead?reveal=1", "")
+	if got := r.log.String(); !strings.Contains(got, "event_id=evt_dead") {
+		t.Errorf("the log of errors alone has no witness: %s", got)
+	}
+}
+
+// A parameter without a value is one that was left out, as the forms of browsers send it.
+func TestEmptyParameters(t *testing.T) {
+	r := newRig(t)
+	for with, without := range map[string]string{
+		"events?state=&endpoint=&limit=&cursor=":                             "events",
+		"events/evt_dead?reveal=":                                            "events/evt_dead",
+		"dead-letters?endpoint=&status=&error=&since=&until=&limit=&cursor=": "dead-letters",
+	} {
+		got, want := r.do("GET", "/api/v1/"+with, ""), r.do("GET", "/api/v1/"+without, "")
+		if got.Code != 200 || got.Body.String() != want.Body.String() {
+			t.Errorf("%s: %d %s", with, got.Code, got.Body)
+		}
+	}
+	if got := r.do("GET", "/api/v1/dead-letters/analysis?hours=", ""); got.Code != 200 || !strings.Contains(got.Body.String(), `"hours":24`) {
+		t.Errorf("an empty number of hours: %d %s", got.Code, got.Body)
 	}
 }
 

@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"log/slog"
 	"net/http"
+	"time"
 
 	"postern/spool"
 )
@@ -46,8 +48,16 @@ func (h *Handler) showEvent(r *http.Request) (reply, error) {
 	if !reveal {
 		return reply{body: out}, nil
 	}
-	h.parts.Logger.Info("an event was revealed", "event_id", view.ID, "remote", r.RemoteAddr)
+	h.sayRevealed(r, view.ID)
 	return reply{body: revealedJSON{detailJSON: out, payload: revealed(&view)}}, nil
+}
+
+// sayRevealed logs who was shown what is otherwise hidden. It does so at every level: whoever wants fewer lines has not
+// asked for fewer witnesses.
+func (h *Handler) sayRevealed(r *http.Request, id string) {
+	line := slog.NewRecord(time.Now(), slog.LevelInfo, "an event was revealed", 0)
+	line.AddAttrs(slog.String("event_id", id), slog.String("remote", r.RemoteAddr))
+	_ = h.parts.Logger.Handler().Handle(r.Context(), line)
 }
 
 func (h *Handler) retryEvent(r *http.Request) (reply, error) {

@@ -213,6 +213,7 @@ type rig struct {
 	spool     *fakeSpool
 	endpoints *fakeEndpoints
 	log       *bytes.Buffer
+	level     slog.LevelVar
 	parts     admin.Parts
 	handler   *admin.Handler
 }
@@ -226,7 +227,7 @@ func newRig(t *testing.T, adjust ...func(*admin.Parts)) *rig {
 		Endpoints:  r.endpoints,
 		Metrics:    fakeMetrics{},
 		Guard:      guard.New(guard.Config{Listen: []string{"127.0.0.1:8090"}}),
-		Logger:     slog.New(slog.NewTextHandler(r.log, nil)),
+		Logger:     slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: &r.level})),
 		Policies:   policies,
 		InstanceID: "1b4e28ba-2fa1-11d2-883f-0016d3cca427",
 		Version:    "1.2.3",

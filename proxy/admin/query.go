@@ -50,16 +50,16 @@ func (v values) boolean(name string) (bool, error) {
 	case "0", "false":
 		return false, nil
 	}
-	if _, given := v[name]; given {
+	if v[name] != "" {
 		return false, badRequest("%s: must be 1 or 0.", name)
 	}
 	return false, nil
 }
 
-// number reads a whole number from 1 to most; fallback is for a parameter that is not there.
+// number reads a whole number from 1 to most; fallback is for a parameter that is empty or not there.
 func (v values) number(name string, fallback, most int) (int, error) {
-	given, ok := v[name]
-	if !ok {
+	given := v[name]
+	if given == "" {
 		return fallback, nil
 	}
 	n, err := strconv.Atoi(given)
@@ -72,7 +72,7 @@ func (v values) number(name string, fallback, most int) (int, error) {
 // paging adds limit and cursor to a query.
 func (v values) paging(q *spool.Query) error {
 	q.Limit, q.Cursor = defaultLimit, v["cursor"]
-	if given, ok := v["limit"]; ok {
+	if given := v["limit"]; given != "" {
 		n, err := strconv.Atoi(given)
 		if err != nil || n < 1 {
 			return badRequest("limit: must be a whole number of 1 or more; a page has at most %d, and next_cursor leads to the next.", maxLimit)
