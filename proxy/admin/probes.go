@@ -31,22 +31,28 @@ func probes(mux *http.ServeMux, ready func() []string, m Metrics) {
 
 // writeReady answers 200, or 503 with the reasons.
 func writeReady(w http.ResponseWriter, ready func() []string) {
+	reasons, status := whyNot(ready), http.StatusOK
+	if len(reasons) > 0 {
+		status = http.StatusServiceUnavailable
+	}
 	state := struct {
 		Ready   bool     `json:"ready"`
 		Reasons []string `json:"reasons"`
-	}{Ready: true, Reasons: []string{}}
-	if ready != nil {
-		state.Reasons = append(state.Reasons, ready()...)
-	}
-	status := http.StatusOK
-	if len(state.Reasons) > 0 {
-		state.Ready, status = false, http.StatusServiceUnavailable
-	}
+	}{len(reasons) == 0, reasons}
 	text, err := json.Marshal(state)
 	if err != nil { // strings and a bool can always be encoded
 		panic(err)
 	}
 	writeText(w, "application/json", status, append(text, '\n'))
+}
+
+// whyNot is what ready says, never nil: JSON shows a list. ready may be nil.
+func whyNot(ready func() []string) []string {
+	reasons := []string{}
+	if ready != nil {
+		reasons = append(reasons, ready()...)
+	}
+	return reasons
 }
 
 // writeMetrics writes the page in the text format that every Prometheus reads, piece by piece: with many thousands of

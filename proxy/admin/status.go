@@ -21,7 +21,9 @@ type statusJSON struct {
 	Sync        any      `json:"sync"`
 	InstanceID  string   `json:"instance_id"`
 	Version     string   `json:"version"`
-	Ready       bool     `json:"ready"`
+	// Reasons are those of /readyz: empty while Ready.
+	Ready   bool     `json:"ready"`
+	Reasons []string `json:"reasons"`
 }
 
 func (h *Handler) status(r *http.Request) (reply, error) {
@@ -32,7 +34,7 @@ func (h *Handler) status(r *http.Request) (reply, error) {
 }
 
 func (h *Handler) statusNow() statusJSON {
-	stats := h.parts.Spool.Stats()
+	stats, reasons := h.parts.Spool.Stats(), whyNot(h.parts.Ready)
 	out := statusJSON{
 		Pending:           stats.Pending,
 		AwaitingRetry:     stats.Failed,
@@ -45,7 +47,8 @@ func (h *Handler) statusNow() statusJSON {
 		Sync:              map[string]any{"enabled": false},
 		InstanceID:        h.parts.InstanceID,
 		Version:           h.parts.Version,
-		Ready:             h.parts.Ready == nil || len(h.parts.Ready()) == 0,
+		Ready:             len(reasons) == 0,
+		Reasons:           reasons,
 	}
 	if n := stats.LastHour.Delivered; n > 0 {
 		average := milliseconds(stats.LastHour.Duration / time.Duration(n))

@@ -83,10 +83,10 @@ func (a *app) notReady() []string {
 	}
 	stats := a.spool.Stats()
 	if !stats.Writable {
-		reasons = append(reasons, "the spool cannot be written; see the log")
+		reasons = append(reasons, "the spool cannot be written: events are refused and nothing is sent until it can (the log says why)")
 	}
 	if stats.Full {
-		reasons = append(reasons, "the spool is full")
+		reasons = append(reasons, "the spool is full: the biggest event that was refused does not fit yet, smaller ones may, and deliveries go on")
 	}
 	return reasons
 }

@@ -117,6 +117,17 @@ func TestNotReady(t *testing.T) {
 	}
 }
 
+// status says why Postern takes nothing, a line for each reason.
+func TestStatusNotReady(t *testing.T) {
+	f := newFake(t, map[string]string{
+		"GET /api/v1/status": strings.Replace(status, `"ready":true,"reasons":[]`, `"ready":false,"reasons":["the spool is full","postern is stopping"]`, 1),
+	})
+	want := "ready                        NO\n                             the spool is full\n                             postern is stopping\npending "
+	if got := f.on(t, "status"); got.code != 0 || !strings.HasPrefix(got.stdout, want) {
+		t.Errorf("code %d, %q; want it to begin with %q", got.code, got.stdout, want)
+	}
+}
+
 // TestAddressFromTheConfiguration: the same file that run reads says where it listens, and with which token.
 func TestAddressFromTheConfiguration(t *testing.T) {
 	f := newFake(t, answers())

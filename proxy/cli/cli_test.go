@@ -85,7 +85,7 @@ func (f *fake) on(t *testing.T, line string) result {
 
 const status = `{"pending":3,"awaiting_retry":2,"in_flight":1,"dead_letter":4,"delivered_last_hour":10,"failed_last_hour":5,
 "oldest_pending":"2026-03-04T11:55:00Z","avg_delivery_ms_last_hour":12.5,"spool_bytes":1048576,"sync":{"enabled":false},
-"instance_id":"i-1","version":"9.9","ready":true}`
+"instance_id":"i-1","version":"9.9","ready":true,"reasons":[]}`
 
 const event = `{"id":"evt_1","endpoint":"partner-a","state":"failed","method":"POST","url":"https://partner.example/postback",
 "attempt_count":2,"max_attempts":5,"accepted_at":"2026-03-04T11:00:00Z","next_attempt_at":"2026-03-04T12:00:30Z","delivered_at":null,
@@ -132,6 +132,7 @@ func TestTables(t *testing.T) {
 	f := newFake(t, answers())
 	for line, want := range map[string]string{
 		"status": `
+ready                        yes
 pending                      3
 awaiting retry               2
 in flight                    1

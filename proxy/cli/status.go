@@ -45,12 +45,25 @@ type fact struct {
 }
 
 func (s *session) statusFacts(st client.Status) []fact {
-	facts := append(pipelineFacts(st.Pipeline, s.now()), fact{name: "spool", value: term.Bytes(st.SpoolBytes)})
+	facts := append(readyFacts(st), pipelineFacts(st.Pipeline, s.now())...)
+	facts = append(facts, fact{name: "spool", value: term.Bytes(st.SpoolBytes)})
 	if st.InstanceID != "" {
 		facts = append(facts, fact{name: "instance", value: st.InstanceID})
 	}
 	if st.Version != "" {
 		facts = append(facts, fact{name: "version", value: st.Version})
+	}
+	return facts
+}
+
+// readyFacts say whether Postern takes what is handed to it; and if not, why, a line each.
+func readyFacts(st client.Status) []fact {
+	if st.Ready {
+		return []fact{{name: "ready", value: "yes", color: term.Good}}
+	}
+	facts := []fact{{name: "ready", value: "NO", color: term.Bad}}
+	for _, reason := range st.Reasons {
+		facts = append(facts, fact{value: reason, color: term.Bad})
 	}
 	return facts
 }

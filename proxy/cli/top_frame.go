@@ -36,22 +36,22 @@ func (g *glance) head(w *term.Writer) error {
 	if !g.status.Ready {
 		ready = part{"", "NOT READY", term.Bad}
 	}
-	lines := [][]part{
-		{{"postern", g.status.Version, term.Strong}, {"", shortID(g.status.InstanceID), term.Faint}, ready, {"", g.now().Local().Format("15:04:05"), term.Faint}},
-		{
-			{"waiting", fmt.Sprint(g.status.Pending), ""}, {"in flight", fmt.Sprint(g.status.InFlight), ""},
-			{"failed", fmt.Sprint(g.status.AwaitingRetry), some(g.status.AwaitingRetry, term.Warn)},
-			{"dead", fmt.Sprint(g.status.DeadLetter), some(g.status.DeadLetter, term.Bad)},
-			{"oldest", g.oldest(), ""}, {"delivered/min", rate(g.activity.DeliveredPerMinute), ""}, {"failed/min", rate(g.activity.FailedPerMinute), ""},
-			{"spool", term.Bytes(g.status.SpoolBytes), ""}, g.sync(),
-		},
-	}
-	if g.problem != nil {
-		lines = append(lines, []part{{"", "NO ANSWER: " + firstLine(g.problem.Error()), term.Bad}})
-	}
 	var b strings.Builder
-	for _, parts := range lines {
-		flow(&b, w, parts)
+	flow(&b, w, []part{
+		{"postern", g.status.Version, term.Strong}, {"", shortID(g.status.InstanceID), term.Faint}, ready, {"", g.now().Local().Format("15:04:05"), term.Faint},
+	})
+	for _, reason := range g.status.Reasons {
+		fold(&b, w, reason)
+	}
+	flow(&b, w, []part{
+		{"waiting", fmt.Sprint(g.status.Pending), ""}, {"in flight", fmt.Sprint(g.status.InFlight), ""},
+		{"failed", fmt.Sprint(g.status.AwaitingRetry), some(g.status.AwaitingRetry, term.Warn)},
+		{"dead", fmt.Sprint(g.status.DeadLetter), some(g.status.DeadLetter, term.Bad)},
+		{"oldest", g.oldest(), ""}, {"delivered/min", rate(g.activity.DeliveredPerMinute), ""}, {"failed/min", rate(g.activity.FailedPerMinute), ""},
+		{"spool", term.Bytes(g.status.SpoolBytes), ""}, g.sync(),
+	})
+	if g.problem != nil {
+		fold(&b, w, "NO ANSWER: "+firstLine(g.problem.Error()))
 	}
 	b.WriteByte('\n')
 	_, err := w.Write([]byte(b.String()))
@@ -79,6 +79,19 @@ func flow(b *strings.Builder, w *term.Writer, parts []part) {
 		used += width
 	}
 	b.WriteByte('\n')
+}
+
+// fold writes what is wrong in words, and goes on below where the terminal ends.
+func fold(b *strings.Builder, w *term.Writer, text string) {
+	line := ""
+	for _, word := range strings.Fields(term.Clean(text)) {
+		if line != "" && w.Width > 0 && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > w.Width {
+			b.WriteString(w.Paint(term.Bad, line) + "\n")
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	b.WriteString(w.Paint(term.Bad, line) + "\n")
 }
 
 func (g *glance) oldest() string {

@@ -75,8 +75,11 @@ func TestTopSortsByTrouble(t *testing.T) {
 
 // At any width every line has room, and everything that is wrong is there at 80 columns.
 func TestTopFits(t *testing.T) {
+	g := troubled()
+	g.status.Ready, g.status.Reasons = false, []string{"the spool is full: smaller ones may fit, and deliveries go on"}
+	g.problem = errors.New("cannot reach http://127.0.0.1:8090: it refuses to be spoken to")
 	for _, width := range []int{200, 120, 80, 60, 40, 24} {
-		text := picture(t, troubled(), &term.Writer{TTY: true, Width: width})
+		text := picture(t, g, &term.Writer{TTY: true, Width: width})
 		for line := range strings.Lines(text) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {
 				t.Errorf("%d columns: a line of %d: %q", width, n, line)
@@ -90,10 +93,11 @@ func TestTopFits(t *testing.T) {
 
 func TestTopTellsOfTrouble(t *testing.T) {
 	g := troubled()
+	g.status.Reasons = []string{"the spool is full", "postern is stopping"}
 	g.status.Ready, g.status.Sync, g.problem = false, json.RawMessage(`{"enabled":true,"connected":false}`), errors.New("cannot reach it\nand a hint")
 	g.endpoints = nil
 	text := picture(t, g, &term.Writer{TTY: true, Color: true, Width: 80})
-	for _, want := range []string{"NOT READY", "FAILING", "NO ANSWER: cannot reach it", "No endpoints", "\x1b[31m"} {
+	for _, want := range []string{"NOT READY", "the spool is full", "postern is stopping", "FAILING", "NO ANSWER: cannot reach it", "No endpoints", "\x1b[31m"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}

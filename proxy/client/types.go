@@ -14,6 +14,7 @@ type Status struct {
 	InstanceID string          `json:"instance_id"`
 	Version    string          `json:"version"`
 	Ready      bool            `json:"ready"`
+	Reasons    []string        `json:"reasons"` // why not, each a sentence
 }
 
 // Pipeline is what GET status counts. The fleet's view pipeline_status counts the same, and pgstore.Pipeline converts to it.

@@ -75,6 +75,10 @@ func TestMaxBytes(t *testing.T) {
 	if p.probe("/readyz") != 503 || p.probe("/healthz") != 200 {
 		t.Errorf("full: /readyz %d, /healthz %d; want 503 and 200", p.probe("/readyz"), p.probe("/healthz"))
 	}
+	const why = "the spool is full: the biggest event that was refused does not fit yet, smaller ones may"
+	p.typed(0, "status", "NO\n", why)
+	p.typed(0, "status --json", `"ready": false`, why)
+	p.typed(0, "top", "NOT READY", why)
 	if size := spoolSize(t, p); size > 4<<20 {
 		t.Errorf("the data directory has %d bytes, max_bytes is 4 MiB", size)
 	}
