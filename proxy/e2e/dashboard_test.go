@@ -303,11 +303,58 @@ func TestDashboardLooks(t *testing.T) {
 				t.Errorf("%s: %s pixels too wide", where, wide)
 			}
 			tab.Accessible(axe, where)
-			if dir := os.Getenv("POSTERN_SHOTS"); dir != "" { // for people who want to look
-				must(t, os.WriteFile(filepath.Join(dir, where+".png"), tab.Shot(), 0o600))
-			}
+			shoot(t, tab, where)
 		}
 	}
+	tab.Go("/#/")
+	for _, width := range []int64{1400, 1200, 1024, 768, 400} {
+		tab.Look(width, 900, "light")
+		tab.See("document.querySelectorAll('.glance > div').length === 9")
+		if cut := browser.Eval[[]string](tab, cutFigures); len(cut) > 0 {
+			t.Errorf("at %d pixels these figures are cut off, or leave a hole: %v", width, cut)
+		}
+		shoot(t, tab, fmt.Sprintf("glance-%d", width))
+	}
+	tab.Clean()
+}
+
+// cutFigures are those of the glance that have no room for their number, and the glance itself where its ground, which
+// shows after the last figure, is not theirs.
+const cutFigures = `(() => {
+	const ground = (e) => getComputedStyle(e).backgroundColor, clear = 'rgba(0, 0, 0, 0)'
+	const glance = document.querySelector('.glance'), cut = [...glance.querySelectorAll('b')].filter((b) => b.scrollWidth > b.clientWidth).map((b) => b.innerText)
+	return [...glance.children].every((e) => [clear, ground(glance)].includes(ground(e))) ? cut : [...cut, 'glance']
+})()`
+
+// shoot keeps a picture for people who want to look.
+func shoot(t *testing.T, tab *browser.Tab, name string) {
+	t.Helper()
+	if dir := os.Getenv("POSTERN_SHOTS"); dir != "" {
+		must(t, os.WriteFile(filepath.Join(dir, name+".png"), tab.Shot(), 0o600))
+	}
+}
+
+// A spool that is full is the first thing to look at, in words, and no longer once there is room.
+func TestDashboardNotReady(t *testing.T) {
+	t.Parallel()
+	axe := browser.Axe(t)
+	addr := freeAddr(t)
+	p := startPostern(t, strings.Replace(downForNow, "{ max_endpoint_share: 1 }", "{ max_endpoint_share: 1, max_bytes: 4MiB }", 1))
+	tab := browser.Open(t, p.admin)
+	tab.Look(400, 900, "light")
+	tab.Go("/")
+	tab.SeeText(".attention", "and events are taken")
+	if accepted := pour(t, p, 4000, "/http://"+addr+"/", "e"); len(accepted) == 4000 {
+		t.Fatal("the spool is not full")
+	}
+	const why = "Not ready: the spool is full: the biggest event that was refused does not fit yet, smaller ones may"
+	tab.SeeText(".attention li", why)
+	tab.SeeText("[role=alert]", why)
+	tab.Accessible(axe, "not ready")
+	shoot(t, tab, "not-ready")
+	newReceiverOn(t, addr, nil, nil)
+	tab.SeeText(".attention", "and events are taken")
+	tab.See("!document.querySelector('.notice')")
 	tab.Clean()
 }
 

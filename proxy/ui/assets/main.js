@@ -25,7 +25,7 @@ open((ctx) => {
     banner() {
       if (live.state === 'offline') return notice('bad', `${live.error?.message ?? 'Postern does not answer.'} What you see may be old. Asking again …`)
       if (live.state === 'locked') return notice('warn', 'The token is needed to show anything. Load the page again to be asked for it.')
-      if (live.data.status && !live.data.status.ready) return notice('warn', 'Postern takes no events now: ', h('a', { href: '/readyz' }, '/readyz'), ' says why.')
+      if (live.data.status && !live.data.status.ready) return notice('bad', `Not ready: ${live.data.status.reasons.join('; ')}.`)
       return null
     },
   }

@@ -64,6 +64,7 @@ function attention(ctx) {
     if (all.length) out.push([all[0][0], all[0][1], [h('b', {}, link('endpoint/' + name(e.name), e.name)), ' ', all.map((t) => t[2]).join('; ')], e.name])
   }
   const st = ctx.data.status
+  for (const reason of st?.reasons ?? []) out.push([110, 'bad', [h('b', {}, 'Not ready:'), ' ', reason], reason])
   if (st?.sync?.enabled && !st.sync.connected) out.push([55, 'warn', [h('b', {}, 'Sync'), ' ', st.sync.error ?? 'Postgres does not answer.', ' Deliveries go on.'], 'sync'])
   if (st?.dead_letter) out.push([30, 'bad', [h('b', {}, link('dead-letters', plural(st.dead_letter, 'dead letter'))), st.dead_letter === 1 ? ' waits for somebody to replay or purge it' : ' wait for somebody to replay or purge them'], 'dead'])
   return out.sort((a, b) => b[0] - a[0])
@@ -83,7 +84,7 @@ function attentionList(ctx) {
   return h('section.attention', { 'aria-labelledby': 'attention' }, h('h2', { id: 'attention' }, 'Needs attention', all.length ? h('span.count', {}, all.length) : null),
     all.length
       ? [h('ul', {}, shown.map(([, kind, content, key]) => h('li', { 'data-key': key }, mark(kind, kind, content)))), all.length > shown.length ? h('p.faint', {}, `and ${all.length - shown.length} more in the table below`) : null]
-      : h('p', {}, mark('ok', 'done', 'Nothing: no breaker is open, nothing slows down, no dead letters.')))
+      : h('p', {}, mark('ok', 'done', 'Nothing: no breaker is open, nothing slows down, no dead letters, and events are taken.')))
 }
 
 function throughput(ctx) {
