@@ -37,7 +37,7 @@ func (p *postern) setClock(step time.Duration, running bool) {
 		return
 	}
 	p.signal(syscall.SIGUSR1)
-	p.eventually(5*time.Second, "the clock to be set", func() bool { return stage.ClockIsSet(file) })
+	p.eventually(patience, "the clock to be set", func() bool { return stage.ClockIsSet(file) })
 }
 
 // setBy are the steps that a running Postern must not mind.
@@ -48,13 +48,13 @@ var setBy = []time.Duration{time.Hour, -time.Hour}
 func TestClockIsSetAndNewEventsGoOut(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, script(reply{After: 50 * time.Millisecond}))
-	p := newWithClock(t, fast)
+	p := newWithClock(t, calm)
 	p.start()
 	for _, step := range []time.Duration{time.Hour, 0, -time.Hour, 0, -24 * time.Hour} {
 		id := p.accept("POST", "/"+r.url("/"), "on its way while the clock is set")
 		p.setClock(step, true)
 		for _, id := range []string{id, p.accept("POST", "/"+r.url("/"), "after it")} {
-			if a := p.waitState(id, "delivered", 5*time.Second).Attempts; len(a) != 1 || a[0].DurationMs < 50 || a[0].DurationMs > 5000 {
+			if a := p.waitState(id, "delivered", patience).Attempts; len(a) != 1 || a[0].DurationMs < 50 || a[0].DurationMs > 5000 {
 				t.Errorf("by %v: attempts %+v, want one of about 50 ms", step, a)
 			}
 		}
@@ -67,12 +67,12 @@ func TestClockIsSetAndNewEventsGoOut(t *testing.T) {
 	if !s.Ready || s.Average != nil && (*s.Average < 50 || *s.Average > 5000) {
 		t.Errorf("status: %+v", s)
 	}
-	if code := p.stop(10 * time.Second); code != 0 {
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	p.setClock(0, false)
 	p.start()
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 }
 
 // A clock that is set by an hour while events wait for their retries: they are retried as if nothing had happened, and
@@ -89,15 +89,15 @@ func TestClockIsSetWhileRunning(t *testing.T) {
 			for range 10 {
 				ids = append(ids, p.accept("POST", "/"+r.url("/"), "x"))
 			}
-			r.wait(10, 5*time.Second)
+			r.wait(10, patience)
 			p.setClock(step, true)
 			since := len(r.requests())
-			r.wait(since+20, 10*time.Second) // each of them twice, about
+			r.wait(since+20, patience) // each of them twice, about
 			start := time.Now()
 			r.setAnswer(nil)
 			fresh := p.accept("POST", "/"+r.url("/"), "x")
 			for _, id := range append(ids, fresh) {
-				e := p.waitState(id, "delivered", 5*time.Second)
+				e := p.waitState(id, "delivered", patience)
 				for _, a := range e.Attempts {
 					if a.DurationMs < 0 || a.DurationMs > 5000 {
 						t.Errorf("an attempt took %v ms", a.DurationMs)
@@ -113,7 +113,7 @@ func TestClockIsSetWhileRunning(t *testing.T) {
 			if age := p.metric("postern_delivery_age_seconds_sum"); age < 0 || age > 11*3700 {
 				t.Errorf("postern_delivery_age_seconds sums to %v", age)
 			}
-			if code := p.stop(10 * time.Second); code != 0 {
+			if code := p.stop(patience); code != 0 {
 				t.Errorf("exit code %d", code)
 			}
 		})
@@ -141,7 +141,7 @@ endpoints:
 			}
 			p.accept("POST", "/"+broken.url("/"), "x")
 			p.accept("POST", "/"+throttled.url("/"), "x")
-			first := []request{limited.wait(2, 5*time.Second)[0], broken.wait(1, 5*time.Second)[0], throttled.wait(1, 5*time.Second)[0]}
+			first := []request{limited.wait(2, patience)[0], broken.wait(1, patience)[0], throttled.wait(1, patience)[0]}
 			p.setClock(step, true)
 			for i, c := range []struct {
 				name  string
@@ -149,7 +149,7 @@ endpoints:
 				n     int
 				least time.Duration
 			}{{"the limit", limited, 3, 2900 * time.Millisecond}, {"the cooldown", broken, 2, 1900 * time.Millisecond}, {"Retry-After", throttled, 2, 1900 * time.Millisecond}} {
-				gap := c.r.wait(c.n, 10*time.Second)[c.n-1].At.Sub(first[i].At)
+				gap := c.r.wait(c.n, patience)[c.n-1].At.Sub(first[i].At)
 				if gap < c.least || gap > c.least+5*time.Second {
 					t.Errorf("%s: the next request came after %v, want about %v", c.name, gap, c.least)
 				}
@@ -170,14 +170,14 @@ func TestClockIsSetBetweenRuns(t *testing.T) {
 			for range 5 {
 				p.accept("POST", "/http://"+addr+"/", "x", "Idempotency-Key: "+fmt.Sprint(p.waiting()))
 			}
-			p.eventually(5*time.Second, "a first attempt", func() bool { return p.metric("postern_attempts_total") > 0 })
+			p.eventually(patience, "a first attempt", func() bool { return p.metric("postern_attempts_total") > 0 })
 			p.kill()
 			p.setClock(step, false)
 			r := newReceiverOn(t, addr, nil, nil)
 			p.start()
-			r.wait(5, 10*time.Second)
-			p.settled(5 * time.Second)
-			p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+			r.wait(5, patience)
+			p.settled(patience)
+			p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 		})
 	}
 }
@@ -190,9 +190,9 @@ func TestClockIsSetDuringAnAttempt(t *testing.T) {
 	p := newWithClock(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 5, base_delay: 2s, max_delay: 2s } }\n")
 	p.start()
 	id := p.accept("POST", "/"+r.url("/"), "x")
-	r.wait(1, 5*time.Second)
+	r.wait(1, patience)
 	p.setClock(time.Hour, true)
-	p.eventually(5*time.Second, "the attempt to be recorded", func() bool {
+	p.eventually(patience, "the attempt to be recorded", func() bool {
 		var e event
 		p.api("GET", "events/"+id, "", &e)
 		return len(e.Attempts) == 1
@@ -200,5 +200,5 @@ func TestClockIsSetDuringAnAttempt(t *testing.T) {
 	p.kill()
 	p.setClock(0, false)
 	p.start()
-	p.waitState(id, "delivered", 10*time.Second)
+	p.waitState(id, "delivered", patience)
 }

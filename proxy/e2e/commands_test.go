@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // typed runs a command and checks its exit code and that its output has these parts; with --json it must be JSON.
@@ -36,19 +35,19 @@ func (p *postern) typed(code int, command string, says ...string) string {
 func TestCommandsOfARunningPostern(t *testing.T) {
 	t.Parallel()
 	ok, denied := newReceiver(t, nil), newReceiver(t, script(status(401)))
-	p := startPostern(t, fast+"endpoints:\n  - { name: denied, url: \""+denied.url("/")+"\" }\n")
+	p := startPostern(t, calm+"endpoints:\n  - { name: denied, url: \""+denied.url("/")+"\" }\n")
 	p.typed(0, "healthcheck", "ready")
 	p.typed(0, "healthcheck --live", "alive")
 
 	p.typed(0, "send --event-id one "+ok.url("/a?cid=SECRET"), "one: accepted")
-	if q := ok.wait(1, 5*time.Second)[0]; q.Line != "GET /a?cid=SECRET HTTP/1.1" || q.eventID() != "one" {
+	if q := ok.wait(1, patience)[0]; q.Line != "GET /a?cid=SECRET HTTP/1.1" || q.eventID() != "one" {
 		t.Errorf("sent: %q as %s", q.Line, q.eventID())
 	}
 	p.typed(0, "send --to denied -d body --event-id two --json", `"id": "two"`)
 	p.typed(1, "send --to nobody -d body", "nobody")
 	p.typed(2, "send", "URL")
-	p.waitState("two", "dead_letter", 5*time.Second)
-	p.waitState("one", "delivered", 5*time.Second)
+	p.waitState("two", "dead_letter", patience)
+	p.waitState("one", "delivered", patience)
 
 	for command, says := range map[string]string{
 		"status": "dead letters", "events": "two", "events --state delivered": "one", "events show two": "http_401", "endpoints": "denied",
@@ -74,10 +73,10 @@ func TestCommandsOfARunningPostern(t *testing.T) {
 
 	denied.setAnswer(nil)
 	p.typed(0, "dead-letters replay --endpoint denied", "1 dead letter replayed")
-	p.waitState("two", "delivered", 5*time.Second)
+	p.waitState("two", "delivered", patience)
 	p.typed(0, "endpoints pause denied", "paused")
 	p.typed(0, "send --to denied --event-id three", "three")
-	p.waitState("three", "pending", 5*time.Second)
+	p.waitState("three", "pending", patience)
 	p.typed(0, "events delete three", "deleted")
 	p.typed(0, "endpoints resume denied", "resumed")
 	p.typed(2, "dead-letters purge", "--all")
@@ -85,7 +84,7 @@ func TestCommandsOfARunningPostern(t *testing.T) {
 	p.typed(2, "dead-letters purge --all", "--yes")
 	p.typed(0, "dead-letters purge --all --yes", "0 dead letters")
 
-	p.stop(10 * time.Second)
+	p.stop(patience)
 	for _, command := range []string{"healthcheck", "status", "events", "send http://partner.example/", "dead-letters list"} {
 		p.typed(1, command, "postern run")
 	}
@@ -144,7 +143,7 @@ func TestSpoolCommands(t *testing.T) {
 		p.typed(0, "spool "+command+" --json --data "+copied, `"dir"`)
 	}
 	p.start()
-	p.eventually(5*time.Second, "300 events to be there", func() bool { return p.waiting() == 300 })
+	p.eventually(patience, "300 events to be there", func() bool { return p.waiting() == 300 })
 }
 
 func TestConfigCommands(t *testing.T) {

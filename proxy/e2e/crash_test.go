@@ -15,14 +15,14 @@ func TestKilledAfterTheFirstAttempt(t *testing.T) {
 	r := newReceiver(t, script(status(500), status(200)))
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { base_delay: 1s, max_delay: 1s } }\n")
 	id := p.accept("POST", "/"+r.url("/"), "x")
-	p.eventually(5*time.Second, "the first attempt to be recorded", func() bool {
+	p.eventually(patience, "the first attempt to be recorded", func() bool {
 		var e event
 		p.api("GET", "events/"+id, "", &e)
 		return len(e.Attempts) == 1
 	})
 	p.kill()
 	p.start()
-	q := r.wait(2, 10*time.Second)[1]
+	q := r.wait(2, patience)[1]
 	if q.eventID() != id || q.Header.Get("Postern-Attempt") != "2" {
 		t.Errorf("second request: event %s attempt %s, want %s attempt 2", q.eventID(), q.Header.Get("Postern-Attempt"), id)
 	}
@@ -33,7 +33,7 @@ func TestKilledAfterTheFirstAttempt(t *testing.T) {
 func TestKilledAtRandomMoments(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
@@ -70,7 +70,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		wg.Wait()
 		p.start()
 	}
-	p.eventually(30*time.Second, "every acknowledged event to arrive", func() bool {
+	p.eventually(patience, "every acknowledged event to arrive", func() bool {
 		seen := r.byEvent()
 		for id := range acknowledged {
 			if seen[id] == 0 {
@@ -97,12 +97,12 @@ func TestStopWhileTheReceiverIsDown(t *testing.T) {
 	for range 50 {
 		p.accept("POST", "/http://"+addr+"/", "x")
 	}
-	if code := p.stop(10 * time.Second); code != 0 {
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	r := newReceiverOn(t, addr, nil, nil)
 	p.start()
-	r.wait(50, 15*time.Second)
+	r.wait(50, patience)
 	for id, n := range r.byEvent() {
 		if n != 1 {
 			t.Errorf("event %s came %d times", id, n)
@@ -114,17 +114,17 @@ func TestStopWhileTheReceiverIsDown(t *testing.T) {
 func TestStopWaitsForRunningAttempts(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, script(reply{After: 300 * time.Millisecond}))
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	for range 20 {
 		p.accept("POST", "/"+r.url("/"), "x")
 	}
-	r.wait(1, 5*time.Second)
-	if code := p.stop(10 * time.Second); code != 0 {
+	r.wait(1, patience)
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	p.start()
-	r.wait(20, 10*time.Second)
-	p.eventually(10*time.Second, "20 deliveries", func() bool {
+	r.wait(20, patience)
+	p.eventually(patience, "20 deliveries", func() bool {
 		var s struct{ Pending, Awaiting_retry, In_flight int }
 		p.api("GET", "status", "", &s)
 		return s.Pending+s.Awaiting_retry+s.In_flight == 0
@@ -140,15 +140,15 @@ func TestCutAttemptIsNotCharged(t *testing.T) {
 	r := newReceiver(t, script(reply{Hang: true}, status(200)))
 	p := startPostern(t, "shutdown_grace: 200ms\ntargets: { allow_private: true }\ndefaults: { timeout: 30s }\n")
 	id := p.accept("POST", "/"+r.url("/"), "x")
-	r.wait(1, 5*time.Second)
-	if code := p.stop(5 * time.Second); code != 0 {
+	r.wait(1, patience)
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	p.start()
-	if q := r.wait(2, 5*time.Second)[1]; q.Header.Get("Postern-Attempt") != "1" {
+	if q := r.wait(2, patience)[1]; q.Header.Get("Postern-Attempt") != "1" {
 		t.Errorf("attempt %s, want 1 again", q.Header.Get("Postern-Attempt"))
 	}
-	if e := p.waitState(id, "delivered", 5*time.Second); len(e.Attempts) != 1 {
+	if e := p.waitState(id, "delivered", patience); len(e.Attempts) != 1 {
 		t.Errorf("%d attempts recorded, want 1", len(e.Attempts))
 	}
 }
@@ -156,11 +156,11 @@ func TestCutAttemptIsNotCharged(t *testing.T) {
 func TestShutdownDelayKeepsTheDoorOpen(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast+"shutdown_delay: 2s\n")
+	p := startPostern(t, calm+"shutdown_delay: 2s\n")
 	p.signal(15)
 	p.accept("POST", "/"+r.url("/last"), "x")
-	r.wait(1, 5*time.Second)
-	if code := p.waitExit(10 * time.Second); code != 0 {
+	r.wait(1, patience)
+	if code := p.waitExit(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // pageOf finds a page of this type in a spool's file, and tells where it begins and how long it is. A page's number, its
@@ -61,7 +60,7 @@ func TestPagesDamagedWhileRunning(t *testing.T) {
 				}
 			}
 			// Whenever the damage is met, the process ends with a word, and the next start goes on.
-			p.eventually(30*time.Second, "a new event to arrive", func() bool {
+			p.eventually(patience, "a new event to arrive", func() bool {
 				select {
 				case <-p.exited:
 					if p.code != 1 || !strings.Contains(p.log.String(), "damaged") {
@@ -73,7 +72,7 @@ func TestPagesDamagedWhileRunning(t *testing.T) {
 				_, _ = p.try("POST", "/"+r.url("/new"), "x")
 				return slices.ContainsFunc(r.requests(), func(q request) bool { return strings.HasPrefix(q.Line, "POST /new ") })
 			})
-			p.stop(20 * time.Second)
+			p.stop(patience)
 			if log := p.log.String(); strings.Contains(log, "goroutine ") || strings.Contains(log, "panic:") {
 				t.Error("a stack trace in the log")
 			}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp/kb"
 
@@ -31,8 +30,8 @@ func TestDashboard(t *testing.T) {
 	axe := browser.Axe(t)
 	s := openShowroom(t, "")
 	s.traffic()
-	s.eventually(20*time.Second, "the breaker of partner-a to open", func() bool { return s.endpoint("partner-a").Breaker.State == "open" })
-	s.eventually(20*time.Second, "all that can be delivered to be", func() bool { return len(s.good.requests()) >= 40 && len(s.slow.requests()) >= 12 })
+	s.eventually(patience, "the breaker of partner-a to open", func() bool { return s.endpoint("partner-a").Breaker.State == "open" })
+	s.eventually(patience, "all that can be delivered to be", func() bool { return len(s.good.requests()) >= 40 && len(s.slow.requests()) >= 12 })
 	letter := s.dead("partner-a")
 	tab := browser.Open(t, s.admin)
 	tab.Look(1400, 1000, "light")
@@ -59,7 +58,7 @@ func (s *showroom) numbers(tab *browser.Tab) {
 		InFlight      int `json:"in_flight"`
 		DeadLetter    int `json:"dead_letter"`
 	}
-	s.eventually(10*time.Second, "the figures to be the API's", func() bool {
+	s.eventually(patience, "the figures to be the API's", func() bool {
 		s.api("GET", "status", "", &st)
 		return figure(tab, "pending") == fmt.Sprint(st.Pending) && figure(tab, "awaiting_retry") == fmt.Sprint(st.AwaitingRetry) &&
 			figure(tab, "in_flight") == fmt.Sprint(st.InFlight) && figure(tab, "dead_letter") == fmt.Sprint(st.DeadLetter)
@@ -68,7 +67,7 @@ func (s *showroom) numbers(tab *browser.Tab) {
 		s.t.Errorf("there is nothing to compare: %+v", st)
 	}
 	for _, name := range []string{"orders", "crm-sync", "partner-a", "ledger", "http://" + s.denying.addr()} {
-		s.eventually(10*time.Second, "the row of "+name+" to be the API's", func() bool {
+		s.eventually(patience, "the row of "+name+" to be the API's", func() bool {
 			e := s.endpoint(name)
 			row := browser.Eval[string](tab, fmt.Sprintf(shownRow, name))
 			for _, want := range []string{e.Breaker.State, fmt.Sprint(e.depth()), milliseconds(*e.P50), milliseconds(*e.P95), milliseconds(*e.P99)} {
@@ -106,7 +105,7 @@ func (s *showroom) lookAtEvent(tab *browser.Tab, id, axe string) {
 	tab.Click("button", "Show them")
 	tab.SeeText(".revealed", "?cid=SEC-QUERY")
 	tab.SeeText(".revealed", "maintenance")
-	s.eventually(5*time.Second, "the reveal to be logged", func() bool {
+	s.eventually(patience, "the reveal to be logged", func() bool {
 		return strings.Contains(s.log.String(), `"an event was revealed","event_id":"`+id)
 	})
 	// One that waits says when it goes on and why.
@@ -143,7 +142,7 @@ func (s *showroom) replayFromPage(tab *browser.Tab, axe string) {
 	s.tabTo(tab, "Replay")
 	tab.Press(kb.Enter)
 	tab.SeeText("dialog .result", "6 of 6 dead letters are due again.")
-	s.denying.wait(before+6, 10*time.Second)
+	s.denying.wait(before+6, patience)
 	tab.Press(kb.Enter) // the focus is on Close
 	tab.See("!document.querySelector('dialog')")
 	// Two that are chosen one by one, at a rate.
@@ -191,7 +190,7 @@ func (s *showroom) actOnEndpoint(tab *browser.Tab, axe string) {
 	tab.SeeText("dialog .result", "The breaker is closed.")
 	tab.Press(kb.Escape)
 	tab.SeeText(".facts", "closed")
-	s.eventually(15*time.Second, "the waiting events to be delivered", func() bool { return s.endpoint("partner-a").depth() == 0 })
+	s.eventually(patience, "the waiting events to be delivered", func() bool { return s.endpoint("partner-a").depth() == 0 })
 	tab.SeeText(".facts", "0 never tried, 0 failed, 0 in flight")
 	tab.Click("button", "Pause")
 	tab.Click("dialog button", "Pause")
@@ -215,7 +214,7 @@ func TestDashboardToken(t *testing.T) {
 	must(t, os.WriteFile(token, []byte("TOKEN-42\n"), 0o600))
 	p.writeConfig(fmt.Sprintf("listen: %s\nadmin: { listen: %s, token_file: %s }\n", strings.TrimPrefix(p.ingest, "http://"), strings.TrimPrefix(p.admin, "http://"), token))
 	p.launch()
-	p.eventually(15*time.Second, "the listener", func() bool { return p.answers("/readyz") == 401 })
+	p.eventually(patience, "the listener", func() bool { return p.answers("/readyz") == 401 })
 	tab := browser.Open(t, p.admin)
 	tab.Allow("401") // the browser tells of every refusal
 	tab.Look(400, 800, "dark")
@@ -235,12 +234,12 @@ func TestDashboardToken(t *testing.T) {
 	tab.Allow("ERR_CONNECTION")
 	tab.Allow("ERR_INCOMPLETE_CHUNKED")
 	tab.Allow("ERR_EMPTY_RESPONSE")
-	if code := p.stop(5 * time.Second); code != 0 {
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("with a page open it stops with %d", code)
 	}
 	tab.SeeText("[role=alert]", "Postern does not answer.")
 	p.launch()
-	p.eventually(15*time.Second, "the listener", func() bool { return p.answers("/readyz") == 401 })
+	p.eventually(patience, "the listener", func() bool { return p.answers("/readyz") == 401 })
 	tab.SeeText("[data-state]", "live")
 	tab.Clean()
 }
@@ -266,7 +265,7 @@ func TestDashboardPolls(t *testing.T) {
 	tab.Allow("503")
 	tab.Go("/")
 	tab.SeeText("[data-state]", "every few seconds")
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 	tab.See(`document.querySelector('[data-figure=per_minute] small').innerText === '1 in an hour'`)
 	leave()
 	tab.SeeText("[data-state]", "live")
@@ -279,10 +278,10 @@ func TestDashboardLooks(t *testing.T) {
 	axe := browser.Axe(t)
 	s := openShowroom(t, "")
 	s.traffic()
-	s.eventually(20*time.Second, "the breaker of partner-a to open", func() bool { return s.endpoint("partner-a").Breaker.State == "open" })
+	s.eventually(patience, "the breaker of partner-a to open", func() bool { return s.endpoint("partner-a").Breaker.State == "open" })
 	s.dead("partner-a")
 	var waiting struct{ Events []event }
-	s.eventually(10*time.Second, "an event of ledger to wait", func() bool {
+	s.eventually(patience, "an event of ledger to wait", func() bool {
 		s.api("GET", "events?endpoint=ledger&state=failed", "", &waiting)
 		return len(waiting.Events) > 0
 	})

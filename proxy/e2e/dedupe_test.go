@@ -25,7 +25,7 @@ func (a answer) acceptance(t *testing.T) acceptance {
 func TestDuplicates(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	for _, key := range []string{"Idempotency-Key: order-1", "Postern-Event-Id: order:1"} {
 		first := p.send("POST", "/"+r.url("/a"), "body", key)
 		if first.Status != 202 || first.acceptance(t).Duplicate {
@@ -44,12 +44,12 @@ func TestDuplicates(t *testing.T) {
 		}
 		checkProblem(t, p.send("PUT", "/"+r.url("/a"), "body", key), 422, "")
 	}
-	p.stop(10 * time.Second)
+	p.stop(patience)
 	p.start()
 	if again := p.send("POST", "/"+r.url("/a"), "body", "Idempotency-Key: order-1"); again.Status != 200 {
 		t.Errorf("after a restart: %d %s", again.Status, again.Body)
 	}
-	if n := len(r.wait(2, 5*time.Second)); n != 2 {
+	if n := len(r.wait(2, patience)); n != 2 {
 		t.Errorf("receiver got %d requests, want 2", n)
 	}
 }
@@ -57,7 +57,7 @@ func TestDuplicates(t *testing.T) {
 func TestDuplicatesAtOnce(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	counts := map[int]int{}
@@ -76,13 +76,13 @@ func TestDuplicatesAtOnce(t *testing.T) {
 	if counts[202] != 1 || counts[200] != 31 {
 		t.Errorf("statuses %v, want one 202 and 31 times 200", counts)
 	}
-	r.wait(1, 5*time.Second)
+	r.wait(1, patience)
 }
 
 func TestEventIDOfAnotherEndpoint(t *testing.T) {
 	t.Parallel()
 	a, b := newReceiver(t, nil), newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	p.accept("POST", "/"+a.url("/"), "x", "Postern-Event-Id: mine")
 	checkProblem(t, p.send("POST", "/"+b.url("/"), "x", "Postern-Event-Id: mine"), 422, "")
 	// The same idempotency key at another endpoint is another event.
@@ -125,18 +125,18 @@ func TestWait(t *testing.T) {
 func TestDelayAndTTL(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	start := time.Now()
 	p.accept("POST", "/"+r.url("/delay"), "x", "Postern-Delay: 1s")
 	p.accept("POST", "/"+r.url("/at"), "x", "Postern-Not-Before: "+start.Add(time.Second).UTC().Format(time.RFC3339Nano))
-	for _, q := range r.wait(2, 5*time.Second) {
+	for _, q := range r.wait(2, patience) {
 		if early := start.Add(time.Second).Sub(q.At); early > 0 {
 			t.Errorf("%s came %v early", q.Line, early)
 		}
 	}
 	r.close()
 	id := p.accept("POST", "/"+r.url("/ttl"), "x", "Postern-Ttl: 700ms", "Postern-Max-Attempts: 100")
-	p.waitState(id, "dead_letter", 5*time.Second)
+	p.waitState(id, "dead_letter", patience)
 	if reason := p.metric("postern_dead_letters_total", `reason="expired"`); reason != 1 {
 		t.Errorf("postern_dead_letters_total{reason=expired} = %v, want 1", reason)
 	}
@@ -146,12 +146,12 @@ func TestDelayAndTTL(t *testing.T) {
 func TestTTLWhilePaused(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
+	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
 	if code := p.api("POST", "endpoints/partner/pause", "", nil); code >= 300 {
 		t.Fatalf("pause: %d", code)
 	}
 	id := p.accept("POST", "/to/partner", "x", "Postern-Ttl: 500ms")
-	p.waitState(id, "dead_letter", 5*time.Second)
+	p.waitState(id, "dead_letter", patience)
 	if n := len(r.requests()); n != 0 {
 		t.Errorf("receiver got %d requests while paused", n)
 	}

@@ -15,7 +15,7 @@ import (
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	other := newReceiver(t, nil)
-	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { timeout: 1s, retry: { max_attempts: 2, base_delay: 1ms, max_delay: 1ms } }\n")
+	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { timeout: 1m, retry: { max_attempts: 2, base_delay: 1ms, max_delay: 1ms } }\n")
 	for _, c := range []struct {
 		answer   reply
 		state    string
@@ -53,8 +53,12 @@ func TestOutcomes(t *testing.T) {
 		t.Run(fmt.Sprintf("%d%.20q%v", c.answer.Status, c.answer.Raw, c.answer.Hang), func(t *testing.T) {
 			t.Parallel()
 			r := newReceiver(t, script(c.answer))
-			id := p.accept("POST", "/"+r.url("/first"), "body")
-			e := p.waitState(id, c.state, 10*time.Second)
+			headers := []string{}
+			if c.answer.Hang {
+				headers = append(headers, "Postern-Timeout: 1s")
+			}
+			id := p.accept("POST", "/"+r.url("/first"), "body", headers...)
+			e := p.waitState(id, c.state, patience)
 			if len(e.Attempts) != c.attempts {
 				t.Fatalf("%d attempts, want %d: %+v", len(e.Attempts), c.attempts, e.Attempts)
 			}
@@ -75,24 +79,24 @@ func TestOutcomes(t *testing.T) {
 
 func TestNetworkFailures(t *testing.T) {
 	t.Parallel()
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	addr := freeAddr(t)
 	id := p.accept("POST", "/http://"+addr+"/later", "x")
-	p.eventually(5*time.Second, "a first failed attempt", func() bool {
+	p.eventually(patience, "a first failed attempt", func() bool {
 		var e event
 		p.api("GET", "events/"+id, "", &e)
 		return len(e.Attempts) > 0 && e.Attempts[0].Error == "connect"
 	})
 	r := newReceiverOn(t, addr, nil, nil)
-	r.wait(1, 10*time.Second)
-	p.waitState(id, "delivered", 5*time.Second)
+	r.wait(1, patience)
+	p.waitState(id, "delivered", patience)
 
 	id = p.accept("POST", "/http://no-such-host.invalid/", "x", "Postern-Max-Attempts: 1")
-	if e := p.waitState(id, "dead_letter", 10*time.Second); e.Attempts[0].Error != "dns" {
+	if e := p.waitState(id, "dead_letter", patience); e.Attempts[0].Error != "dns" {
 		t.Errorf("class %q, want dns", e.Attempts[0].Error)
 	}
 	id = p.accept("POST", "/https://"+r.addr()+"/", "x", "Postern-Max-Attempts: 1")
-	if e := p.waitState(id, "dead_letter", 10*time.Second); e.Attempts[0].Error != "tls" {
+	if e := p.waitState(id, "dead_letter", patience); e.Attempts[0].Error != "tls" {
 		t.Errorf("class %q, want tls", e.Attempts[0].Error)
 	}
 }
@@ -119,7 +123,7 @@ func TestNoSilentSecondSend(t *testing.T) {
 	}
 	attempts := 0
 	for _, id := range ids {
-		attempts += len(p.waitState(id, "delivered", 10*time.Second).Attempts)
+		attempts += len(p.waitState(id, "delivered", patience).Attempts)
 	}
 	if seen := len(r.requests()); seen != attempts {
 		t.Errorf("receiver saw %d requests, %d attempts are recorded", seen, attempts)
@@ -136,13 +140,13 @@ func TestBodyRules(t *testing.T) {
 	gz := newReceiver(t, script(reply{Body: zipped.String(), Header: map[string]string{"Content-Encoding": "gzip"}}))
 	rejects := newReceiver(t, script(reply{Body: `{"status": "error"}`}, reply{Body: `{"status":"ok"}`}))
 	free := newReceiver(t, script(reply{Body: `{"status":"error"}`}))
-	p := startPostern(t, fast+fmt.Sprintf(`endpoints:
+	p := startPostern(t, calm+fmt.Sprintf(`endpoints:
   - { name: wants, url: %q, success: { body_matches: '^1$' } }
   - { name: gz, url: %q, success: { body_matches: '^1$' } }
   - { name: rejects, url: %q, success: { body_rejects: '"status":\s*"error"' } }
 `, wants.url("/"), gz.url("/"), rejects.url("/")))
 	for path, attempts := range map[string]int{"/to/wants": 2, "/to/gz": 1, "/to/rejects": 2, "/" + free.url("/"): 1} {
-		e := p.waitState(p.accept("POST", path, "x"), "delivered", 5*time.Second)
+		e := p.waitState(p.accept("POST", path, "x"), "delivered", patience)
 		if len(e.Attempts) != attempts || attempts == 2 && e.Attempts[0].Error != "body_rule" {
 			t.Errorf("%s: %+v, want %d attempts", path, e.Attempts, attempts)
 		}
@@ -152,19 +156,19 @@ func TestBodyRules(t *testing.T) {
 func TestGonePausesANamedEndpoint(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, script(status(410), status(200)))
-	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
-	p.waitState(p.accept("POST", "/to/partner", "1"), "dead_letter", 5*time.Second)
+	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
+	p.waitState(p.accept("POST", "/to/partner", "1"), "dead_letter", patience)
 	id := p.accept("POST", "/to/partner", "2")
-	p.stop(10 * time.Second)
+	p.stop(patience)
 	p.start()
 	var view struct{ Paused bool }
 	p.api("GET", "endpoints/partner", "", &view)
 	if !view.Paused {
 		t.Error("the pause did not survive a restart")
 	}
-	p.waitState(id, "pending", 2*time.Second)
+	p.waitState(id, "pending", patience)
 	p.api("POST", "endpoints/partner/resume", "", nil)
-	p.waitState(id, "delivered", 5*time.Second)
+	p.waitState(id, "delivered", patience)
 }
 
 func TestSlowEndpointTakesNothingFromOthers(t *testing.T) {
@@ -220,11 +224,11 @@ func TestSocketsStayWithinConcurrency(t *testing.T) {
 	r := newReceiver(t, func(int, request) reply { return reply{Status: 503, Body: strings.Repeat("x", 8<<10)} })
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { concurrency: 8, retry: { base_delay: 1ms, max_delay: 5ms }, breaker: { failure_threshold: 100000, slow_failure_threshold: 100000 } }\n")
 	flood(t, p, 200, "/"+r.url("/"))
-	r.wait(1000, 30*time.Second)
+	r.wait(1000, patience)
 	if most := r.mostOpen(); most > 8 {
 		t.Errorf("%d sockets at once, want 8 at most", most)
 	}
-	p.eventually(10*time.Second, "200 dead letters", func() bool { return p.metric("postern_events", `state="dead_letter"`) == 200 })
+	p.eventually(patience, "200 dead letters", func() bool { return p.metric("postern_events", `state="dead_letter"`) == 200 })
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
@@ -250,7 +254,7 @@ func TestStaleKeepAlive(t *testing.T) {
 		<-tick.C
 		p.accept("POST", "/http://"+ln.Addr().String()+"/", "x")
 	}
-	p.eventually(10*time.Second, "200 deliveries", func() bool {
+	p.eventually(patience, "200 deliveries", func() bool {
 		return p.metric("postern_attempts_total", `outcome="delivered"`) == 200
 	})
 	r.mu.Lock()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -128,14 +127,14 @@ func newDesk(t *testing.T) *desk {
 	p.configure(calm + "endpoints:\n  - { name: partner-a, url: \"" + partner.url("/postback") + "\", match: [\"" + partner.url("/") + "\"] }\n" +
 		"  - { name: refusing, url: \"" + refusing.url("/") + "\" }\nsync: { dsn: \"" + dsn + "\", interval: 100ms }\n")
 	p.start()
-	p.waitState(p.accept("POST", "/to/partner-a", "{}"), "delivered", 10*time.Second)
+	p.waitState(p.accept("POST", "/to/partner-a", "{}"), "delivered", patience)
 	d.words = strings.NewReplacer(
 		"http://localhost:8089", p.ingest, "http://127.0.0.1:8089", p.ingest, "http://localhost:8090", p.admin, "http://127.0.0.1:8090", p.admin,
 		"http://127.0.0.1:39793", strings.TrimSuffix(partner.url(""), "/"), // of --hello
 		"https://partner.example", strings.TrimSuffix(partner.url(""), "/"), "postgres://postern@db.example/postern", dsn)
 	d.tools()
 	// There is a dead letter to look at.
-	p.waitState(p.accept("POST", "/to/refusing", "{}"), "dead_letter", 10*time.Second)
+	p.waitState(p.accept("POST", "/to/refusing", "{}"), "dead_letter", patience)
 	d.eventually("the fleet to know partner-a", `postern fleet percentiles --endpoint partner-a --dsn '`+dsn+`'`)
 	return d
 }
@@ -170,11 +169,11 @@ func (d *desk) captured() {
 	p.secretFile("key", whsec([]byte("a secret")))
 	p.start()
 	p.accept("POST", "/to/s", "body")
-	q := recv.wait(1, 10*time.Second)[0]
+	q := recv.wait(1, patience)[0]
 	if err := os.WriteFile(filepath.Join(d.dir, "request.http"), append(append(q.Raw, "\r\n\r\n"...), q.Body...), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
-	p.stop(10 * time.Second)
+	p.stop(patience)
 }
 
 func (d *desk) command(text string) *exec.Cmd {
@@ -186,7 +185,7 @@ func (d *desk) command(text string) *exec.Cmd {
 
 func (d *desk) eventually(what, text string) {
 	d.t.Helper()
-	d.p.eventually(20*time.Second, what, func() bool { return d.command(text).Run() == nil })
+	d.p.eventually(patience, what, func() bool { return d.command(text).Run() == nil })
 }
 
 // shell runs a block as a person would, and expects that all of it succeeds.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // keyFile puts the key of a spool beside the configuration.
@@ -58,7 +57,7 @@ func TestSpoolIsEncrypted(t *testing.T) {
 	p := startPostern(t, endpoint)
 	words := []string{"query-MARK", "header-MARK", "body-MARK", "answer-MARK", "path-MARK"}
 	id := p.accept("POST", "/to/a/path-MARK?q=query-MARK", "body-MARK\r\n", "X-Secret: header-MARK")
-	p.waitState(id, "failed", 5*time.Second)
+	p.waitState(id, "failed", patience)
 	if found := p.onDisk(words...); len(found) != len(words) {
 		t.Errorf("without a key only this is on disk: %q", found)
 	}
@@ -67,7 +66,7 @@ func TestSpoolIsEncrypted(t *testing.T) {
 	p.configure("spool: { encryption_key_files: [1.key] }\n" + endpoint)
 	p.reload()
 	p.typed(0, "spool rekey --config postern.yaml --data data", "the running Postern has every record under the key")
-	p.eventually(10*time.Second, "the copy that leaves nothing readable", func() bool { return len(p.onDisk(words...)) == 0 })
+	p.eventually(patience, "the copy that leaves nothing readable", func() bool { return len(p.onDisk(words...)) == 0 })
 	p.kill()
 	p.start()
 
@@ -81,7 +80,7 @@ func TestSpoolIsEncrypted(t *testing.T) {
 	p.reload()
 	p.typed(0, "spool rekey --config postern.yaml --data data", "the running Postern has every record under the key")
 	p.configure("spool: { encryption_key_files: [2.key] }\n" + endpoint)
-	p.stop(10 * time.Second)
+	p.stop(patience)
 	p.start()
 
 	if e := p.reveal(id); e.Body != "body-MARK\r\n" || !strings.Contains(e.Answer.Body, "answer-MARK") {
@@ -89,12 +88,12 @@ func TestSpoolIsEncrypted(t *testing.T) {
 	}
 	r.setAnswer(nil)
 	p.api("POST", "events/"+id+"/retry", "", nil)
-	p.waitState(id, "delivered", 10*time.Second)
+	p.waitState(id, "delivered", patience)
 	q := r.requests()[len(r.requests())-1]
 	if string(q.Body) != "body-MARK\r\n" || !slices.Equal(q.Header["X-Secret"], []string{"header-MARK"}) || !strings.HasPrefix(q.Line, "POST /hook/path-MARK?q=query-MARK ") {
 		t.Errorf("delivered: %s %q %q", q.Line, q.Header, q.Body)
 	}
-	p.stop(10 * time.Second)
+	p.stop(patience)
 	if found := p.onDisk(words...); len(found) > 0 {
 		t.Errorf("on disk: %q", found)
 	}
@@ -103,7 +102,7 @@ func TestSpoolIsEncrypted(t *testing.T) {
 	// A start without the key says which, and what to do.
 	p.configure(endpoint)
 	p.launch()
-	if code := p.waitExit(10 * time.Second); code != 1 || !strings.Contains(p.log.String(), "add its file to spool.encryption_key_files") {
+	if code := p.waitExit(patience); code != 1 || !strings.Contains(p.log.String(), "add its file to spool.encryption_key_files") {
 		t.Errorf("a start without the key: exit code %d\n%s", code, p.log)
 	}
 }

@@ -47,7 +47,7 @@ func TestPauseResumeOfAnOrigin(t *testing.T) {
 	r := newReceiver(t, nil)
 	p := startPostern(t, calm)
 	origin := "http://" + r.addr()
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 	for i, name := range []string{origin, url.PathEscape(origin)} {
 		if code := p.api("POST", "endpoints/"+name+"/pause", "", nil); code >= 300 {
 			t.Fatalf("pause %s: status %d", name, code)
@@ -57,11 +57,11 @@ func TestPauseResumeOfAnOrigin(t *testing.T) {
 		if v.Name != origin || !v.Paused || v.Queue.Pending != 1 {
 			t.Errorf("paused: %+v", v)
 		}
-		p.waitState(id, "pending", time.Second)
+		p.waitState(id, "pending", patience)
 		if code := p.api("POST", "endpoints/"+name+"/resume", "", nil); code >= 300 {
 			t.Fatalf("resume %s: status %d", name, code)
 		}
-		p.waitState(id, "delivered", 5*time.Second)
+		p.waitState(id, "delivered", patience)
 		if n := len(r.requests()); n != i+2 {
 			t.Errorf("%d requests, want %d", n, i+2)
 		}
@@ -86,7 +86,7 @@ func TestResetClosesTheBreaker(t *testing.T) {
 	r := newReceiver(t, script(status(500)))
 	p := startPostern(t, fmt.Sprintf("defaults: { retry: { max_attempts: 9, base_delay: 10ms, max_delay: 20ms }, breaker: { failure_threshold: 2, slow_failure_threshold: 2, cooldown: 1h, max_cooldown: 2h } }\nendpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
 	id := p.accept("POST", "/to/partner", "x")
-	p.eventually(5*time.Second, "the breaker to open", func() bool { return p.endpoint("partner").Breaker.State == "open" })
+	p.eventually(patience, "the breaker to open", func() bool { return p.endpoint("partner").Breaker.State == "open" })
 	if v := p.endpoint("partner"); v.Breaker.Failures != 2 || v.Breaker.Cooldown != 3600 || v.Breaker.OpenedAt == nil || v.Queue.Waiting != 1 {
 		t.Errorf("open: %+v", v)
 	}
@@ -94,7 +94,7 @@ func TestResetClosesTheBreaker(t *testing.T) {
 	if code := p.api("POST", "endpoints/partner/reset", "", nil); code >= 300 {
 		t.Fatalf("reset: status %d", code)
 	}
-	p.waitState(id, "delivered", 5*time.Second)
+	p.waitState(id, "delivered", patience)
 	if v := p.endpoint("partner"); v.Breaker.State != "closed" || v.Breaker.Failures != 0 {
 		t.Errorf("after a reset: %+v", v)
 	}
@@ -111,7 +111,7 @@ func TestEndpointList(t *testing.T) {
 		p.accept("POST", "/", "x", "Postern-Url: "+target)
 	}
 	p.accept("POST", "/", "x", "Postern-Url: http://Some.invalid:80/x", "Postern-Delay: 1h")
-	p.settledBut(1, 5*time.Second)
+	p.settledBut(1, patience)
 	var list struct{ Endpoints []endpointView }
 	p.api("GET", "endpoints", "", &list)
 	names := map[string]endpointView{}

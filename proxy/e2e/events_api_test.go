@@ -17,16 +17,16 @@ func TestRetryByHand(t *testing.T) {
 	r := newReceiver(t, script(status(500)))
 	p := startPostern(t, patientRetries)
 	failed := p.accept("POST", "/"+r.url("/failed"), "body", "Postern-Event-Id: mine")
-	p.waitState(failed, "failed", 5*time.Second)
+	p.waitState(failed, "failed", patience)
 	if code := p.api("POST", "events/"+failed+"/retry", "", nil); code >= 300 {
 		t.Fatalf("retry: status %d", code)
 	}
-	q := r.wait(2, 5*time.Second)[1]
+	q := r.wait(2, patience)[1]
 	if q.eventID() != "mine" || q.Header.Get("Postern-Attempt") != "2" || string(q.Body) != "body" {
 		t.Errorf("retried as %s attempt %s with body %q", q.eventID(), q.Header.Get("Postern-Attempt"), q.Body)
 	}
 	var e event
-	p.eventually(5*time.Second, "the second attempt to be recorded", func() bool {
+	p.eventually(patience, "the second attempt to be recorded", func() bool {
 		p.api("GET", "events/"+failed, "", &e)
 		return e.AttemptCount == 2
 	})
@@ -36,13 +36,13 @@ func TestRetryByHand(t *testing.T) {
 
 	pending := p.accept("POST", "/"+r.url("/pending"), "x", "Postern-Delay: 1h")
 	p.api("POST", "events/"+pending+"/retry", "", nil)
-	r.wait(3, 5*time.Second)
+	r.wait(3, patience)
 
 	dead := p.accept("POST", "/"+r.url("/dead"), "x", "Postern-Max-Attempts: 1", "Postern-Ttl: 1h")
-	p.waitState(dead, "dead_letter", 5*time.Second)
+	p.waitState(dead, "dead_letter", patience)
 	r.setAnswer(nil)
 	p.api("POST", "events/"+dead+"/retry", "", nil)
-	if e := p.waitState(dead, "delivered", 5*time.Second); len(e.Attempts) != 2 || e.Attempts[1].Number != 2 {
+	if e := p.waitState(dead, "delivered", patience); len(e.Attempts) != 2 || e.Attempts[1].Number != 2 {
 		t.Errorf("a dead letter retried: %+v", e.Attempts)
 	}
 	if code := p.api("POST", "events/"+dead+"/retry", "", nil); code != 409 {
@@ -59,9 +59,9 @@ func TestDeleteEvents(t *testing.T) {
 	p := startPostern(t, patientRetries)
 	waiting := p.accept("POST", "/"+r.url("/"), "x", "Postern-Delay: 1h")
 	failed := p.accept("POST", "/"+r.url("/"), "x")
-	p.waitState(failed, "failed", 5*time.Second)
+	p.waitState(failed, "failed", patience)
 	dead := p.accept("POST", "/"+r.url("/"), "x", "Postern-Max-Attempts: 1")
-	p.waitState(dead, "dead_letter", 5*time.Second)
+	p.waitState(dead, "dead_letter", patience)
 	for _, id := range []string{waiting, failed, dead} {
 		if code := p.api("DELETE", "events/"+id, "", nil); code >= 300 {
 			t.Errorf("delete: status %d", code)
@@ -76,11 +76,11 @@ func TestDeleteEvents(t *testing.T) {
 	// A running attempt is not pulled from under its receiver.
 	hanging := newReceiver(t, script(reply{Hang: true}))
 	busy := p.accept("POST", "/"+hanging.url("/"), "x")
-	hanging.wait(1, 5*time.Second)
+	hanging.wait(1, patience)
 	if code := p.api("DELETE", "events/"+busy, "", nil); code != 409 {
 		t.Errorf("delete in flight: status %d, want 409", code)
 	}
-	if e := p.waitState(busy, "in_flight", 2*time.Second); e.AttemptCount != 0 {
+	if e := p.waitState(busy, "in_flight", patience); e.AttemptCount != 0 {
 		t.Errorf("in flight with %d attempts", e.AttemptCount)
 	}
 }
@@ -89,13 +89,13 @@ func TestDeleteEvents(t *testing.T) {
 func TestEventLists(t *testing.T) {
 	t.Parallel()
 	r, bad := newReceiver(t, nil), newReceiver(t, script(status(400)))
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	want := map[string]bool{}
 	for i := range 25 {
 		want[p.accept("POST", "/"+r.url("/x?i="+fmt.Sprint(i)), "x", "Postern-Delay: 1h")] = true
 	}
-	p.waitState(p.accept("POST", "/"+bad.url("/"), "x"), "dead_letter", 5*time.Second)
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+	p.waitState(p.accept("POST", "/"+bad.url("/"), "x"), "dead_letter", patience)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 	seen, cursor, pages := map[string]bool{}, "", 0
 	for {
 		var page struct {
@@ -145,7 +145,7 @@ defaults: { timeout: 20s, concurrency: 1, retry: { base_delay: 1ms, max_delay: 1
 	for range 3 {
 		p.accept("POST", "/"+r.url("/"), "x")
 	}
-	r.wait(4, 10*time.Second)
+	r.wait(4, patience)
 	for range 2 {
 		p.accept("POST", "/"+r.url("/"), "x")
 	}
@@ -165,7 +165,7 @@ defaults: { timeout: 20s, concurrency: 1, retry: { base_delay: 1ms, max_delay: 1
 			if e.State != state {
 				t.Errorf("%s is listed as %s", e.State, state)
 			}
-			p.waitState(e.ID, state, time.Second)
+			p.waitState(e.ID, state, patience)
 		}
 	}
 }
@@ -174,14 +174,14 @@ defaults: { timeout: 20s, concurrency: 1, retry: { base_delay: 1ms, max_delay: 1
 func TestShapesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, script(status(503), status(200)))
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	var empty map[string]any
 	p.api("GET", "status", "", &empty)
 	if v, ok := empty["oldest_pending"]; !ok || v != nil {
 		t.Errorf("oldest_pending of an empty spool: %v", v)
 	}
 	id := p.accept("PUT", "/"+r.url("/path?q=1"), "body", "X-One: 1")
-	p.waitState(id, "delivered", 5*time.Second)
+	p.waitState(id, "delivered", patience)
 	p.accept("POST", "/"+r.url("/"), "x", "Postern-Delay: 1h")
 	var got map[string]any
 	p.api("GET", "status", "", &got)
@@ -225,7 +225,7 @@ func TestShapesOfTheAPI(t *testing.T) {
 func TestRevealShowsTheRequest(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	target := r.url("/path?q=SECRET")
 	text := p.reveal(p.accept("POST", "/"+target, "body", "X-One: 1", "X-Two: a", "X-Two: b", "Postern-Delay: 1h"))
 	if text.Target != target || text.Body != "body" || text.BodyEncoding != "utf-8" {

@@ -157,7 +157,7 @@ func (e *example) delivered(addr string) {
 		p.accept("POST", "/to/orders", `{"amount":`+strconv.Itoa(amount)+`}`, "Postern-Event-Id: evt_"+strconv.Itoa(i+1))
 	}
 	for _, id := range []string{"evt_1", "evt_2", "evt_3"} {
-		p.waitState(id, "delivered", 20*time.Second)
+		p.waitState(id, "delivered", patience)
 	}
 }
 

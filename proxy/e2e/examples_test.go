@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // examples is what users copy.
@@ -60,8 +59,8 @@ func TestClientExamples(t *testing.T) {
 			for range 2 {
 				runClient(t, p, partner, c.after, true)
 			}
-			partner.wait(2, 10*time.Second)
-			p.settled(10 * time.Second)
+			partner.wait(2, patience)
+			p.settled(patience)
 			got := partner.requests()
 			if len(got) != 2 {
 				t.Fatalf("the partner got %d requests, want one before and one after: %v", len(got), partner.byEvent())
@@ -156,10 +155,10 @@ func TestOutboxExample(t *testing.T) {
 	run(false, "relay.py") // Postern is not there: nothing is lost
 	p.start()
 	run(true, "relay.py")
-	partner.wait(2, 10*time.Second)
+	partner.wait(2, patience)
 	run(true, "-c", insert) // as if it had crashed before the DELETE
 	run(true, "relay.py")
-	p.settled(10 * time.Second)
+	p.settled(patience)
 	for id, n := range partner.byEvent() {
 		if n != 1 || !strings.HasPrefix(id, "outbox-") {
 			t.Errorf("%s came %d times", id, n)

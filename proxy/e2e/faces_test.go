@@ -20,7 +20,7 @@ type answer struct {
 }
 
 // client never follows anything and never keeps a connection longer than a test.
-var client = &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+var client = &http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 // send hands a request to ingest: path is what follows http://localhost:8089, headers are "Name: value".
 func (p *postern) send(method, path, body string, headers ...string) answer {
@@ -129,18 +129,25 @@ func (p *postern) reveal(id string) event {
 // and not each one equally late, so that the time between two departures cannot be taken from it.
 func (p *postern) departed(q request) (began, ended time.Time) {
 	p.t.Helper()
-	number, _ := strconv.Atoi(q.Header.Get("Postern-Attempt"))
-	p.eventually(10*time.Second, "the record of attempt "+q.Header.Get("Postern-Attempt")+" of "+q.eventID(), func() bool {
-		var e event
-		p.api("GET", "events/"+q.eventID(), "", &e)
-		for _, a := range e.Attempts {
-			if a.Number == number {
-				began, ended = a.StartedAt, a.StartedAt.Add(time.Duration(a.DurationMs*float64(time.Millisecond)))
-			}
-		}
-		return !began.IsZero()
+	p.eventually(patience, "the record of attempt "+q.Header.Get("Postern-Attempt")+" of "+q.eventID(), func() (known bool) {
+		began, ended, known = p.recorded(q)
+		return known
 	})
 	return began, ended
+}
+
+// recorded is departed where there may be no record: one that was under way at a kill has none.
+func (p *postern) recorded(q request) (began, ended time.Time, known bool) {
+	p.t.Helper()
+	number, _ := strconv.Atoi(q.Header.Get("Postern-Attempt"))
+	var e event
+	p.api("GET", "events/"+q.eventID(), "", &e)
+	for _, a := range e.Attempts {
+		if a.Number == number {
+			return a.StartedAt, a.StartedAt.Add(time.Duration(a.DurationMs * float64(time.Millisecond))), true
+		}
+	}
+	return began, ended, false
 }
 
 // waitState waits until an event is in this state.
@@ -210,6 +217,12 @@ next:
 		sum += v
 	}
 	return sum
+}
+
+// metricIs waits until a metric has this value: what an event leads to is counted a moment after its state shows it.
+func (p *postern) metricIs(want float64, name string, parts ...string) {
+	p.t.Helper()
+	p.eventually(patience, fmt.Sprintf("%s%v to be %v", name, parts, want), func() bool { return p.metric(name, parts...) == want })
 }
 
 // get is the body of a page of the admin listener.

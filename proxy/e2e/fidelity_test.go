@@ -26,7 +26,7 @@ func TestBodyBytes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiver(t, script(status(500), status(200)))
 			p.accept("POST", "/"+r.url("/pb"), body, "Content-Type: application/json")
-			for i, q := range r.wait(2, 5*time.Second) {
+			for i, q := range r.wait(2, patience) {
 				if string(q.Body) != body {
 					t.Errorf("attempt %d: body %q, want %q", i+1, q.Body, body)
 				}
@@ -73,7 +73,7 @@ func TestTargetBytesByEachWay(t *testing.T) {
 		for _, tail := range targets {
 			way(tail)
 			n++
-			got := r.wait(n, 5*time.Second)
+			got := r.wait(n, patience)
 			if want := "GET " + tail + " HTTP/1.1"; got[n-1].Line != want {
 				t.Errorf("%s: request line %q, want %q", name, got[n-1].Line, want)
 			}
@@ -126,7 +126,7 @@ func TestFormBodiesSteerNothing(t *testing.T) {
 	const body = "a=1&url=http://evil&b=%zz"
 	for i, method := range []string{"POST", "PUT", "PATCH"} {
 		p.accept(method, "/"+r.url("/form"), body, "Content-Type: application/x-www-form-urlencoded")
-		q := r.wait(i+1, 5*time.Second)[i]
+		q := r.wait(i+1, patience)[i]
 		if string(q.Body) != body || !strings.HasPrefix(q.Line, method+" /form ") {
 			t.Errorf("%s: got %q with body %q", method, q.Line, q.Body)
 		}
@@ -143,12 +143,12 @@ func TestEmptyPostAndGet(t *testing.T) {
 	})
 	p := startPostern(t, calm)
 	p.accept("POST", "/"+r.url("/empty"), "")
-	q := r.wait(1, 5*time.Second)[0]
+	q := r.wait(1, patience)[0]
 	if got := q.Header["Content-Length"]; len(got) != 1 || got[0] != "0" {
 		t.Errorf("empty POST: Content-Length %q, want 0", got)
 	}
 	p.accept("GET", "/"+r.url("/get"), "")
-	q = r.wait(2, 5*time.Second)[1]
+	q = r.wait(2, patience)[1]
 	for _, name := range []string{"Content-Length", "Transfer-Encoding", "Accept-Encoding"} {
 		if _, ok := q.Header[name]; ok {
 			t.Errorf("GET was sent with %s", name)
@@ -167,7 +167,7 @@ func TestHeadersPassOrStay(t *testing.T) {
 	if resp, body := rawRequest(t, p, raw); resp.StatusCode != 202 && resp.StatusCode != 200 {
 		t.Fatalf("status %d: %s", resp.StatusCode, body)
 	}
-	q := r.wait(1, 5*time.Second)[0]
+	q := r.wait(1, patience)[0]
 	for name, want := range map[string]string{
 		"Authorization": "Bearer app", "User-Agent": "app/1", "Idempotency-Key": "k-1", "Prefer": "respond-async",
 	} {
@@ -194,7 +194,7 @@ func TestUserAgentWhereNoneWasSent(t *testing.T) {
 	r := newReceiver(t, nil)
 	p := startPostern(t, calm)
 	rawRequest(t, p, "GET /"+r.url("/ua")+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-	if got := r.wait(1, 5*time.Second)[0].Header.Get("User-Agent"); !strings.HasPrefix(got, "Postern/") {
+	if got := r.wait(1, patience)[0].Header.Get("User-Agent"); !strings.HasPrefix(got, "Postern/") {
 		t.Errorf("User-Agent %q, want Postern/VERSION", got)
 	}
 }
@@ -204,12 +204,12 @@ func TestUserInfoBecomesBasicAuthorization(t *testing.T) {
 	r := newReceiver(t, nil)
 	p := startPostern(t, calm)
 	p.accept("GET", "/http://us%20er:p%3Aw@"+r.addr()+"/x", "")
-	q := r.wait(1, 5*time.Second)[0]
+	q := r.wait(1, patience)[0]
 	if user, password, ok := (&http.Request{Header: q.Header}).BasicAuth(); !ok || user != "us er" || password != "p:w" {
 		t.Errorf("got %q %q %v", user, password, ok)
 	}
 	p.accept("GET", "/http://u:p@"+r.addr()+"/x", "", "Authorization: Bearer mine")
-	if got := r.wait(2, 5*time.Second)[1].Header.Get("Authorization"); got != "Bearer mine" {
+	if got := r.wait(2, patience)[1].Header.Get("Authorization"); got != "Bearer mine" {
 		t.Errorf("the application's own Authorization became %q", got)
 	}
 }

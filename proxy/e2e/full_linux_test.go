@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,20 +38,20 @@ func TestFullDisk(t *testing.T) {
 	}
 
 	r := newReceiverOn(t, addr, nil, nil)
-	p.settled(40 * time.Second)
+	p.settled(patience)
 	oncePerEvent(t, r, accepted)
 	if err := os.Remove(junk); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually(10*time.Second, "/readyz to be 200 again", func() bool { return p.probe("/readyz") == 200 })
+	p.eventually(patience, "/readyz to be 200 again", func() bool { return p.probe("/readyz") == 200 })
 	accepted[p.accept("POST", "/http://"+addr+"/", "room again")] = true
-	r.wait(len(accepted), 5*time.Second)
-	if code := p.stop(10 * time.Second); code != 0 {
+	r.wait(len(accepted), patience)
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	p.start()
 	accepted[p.accept("POST", "/http://"+addr+"/", "after the restart")] = true
-	r.wait(len(accepted), 5*time.Second)
+	r.wait(len(accepted), patience)
 	oncePerEvent(t, r, accepted)
 }
 
@@ -72,7 +71,7 @@ func TestKilledOnAFullDisk(t *testing.T) {
 	p.kill()
 	r := newReceiverOn(t, addr, nil, nil)
 	p.launch()
-	p.eventually(20*time.Second, "every accepted event to come", func() bool {
+	p.eventually(patience, "every accepted event to come", func() bool {
 		select {
 		case <-p.exited:
 			t.Fatalf("postern exited with %d on a full disk", p.code)
@@ -94,16 +93,16 @@ func TestReadOnlyAtStart(t *testing.T) {
 	p.data = filepath.Join(disk.path, "data")
 	p.start()
 	p.accept("POST", "/"+r.url("/"), "x")
-	r.wait(1, 5*time.Second)
-	p.stop(10 * time.Second)
+	r.wait(1, patience)
+	p.stop(patience)
 	disk.remount("ro")
-	if code, text := failing(t, p, 5*time.Second); code != 1 || !strings.Contains(text, "read-only") {
+	if code, text := failing(t, p, patience); code != 1 || !strings.Contains(text, "read-only") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	disk.remount("rw")
 	p.start()
 	p.accept("POST", "/"+r.url("/"), "x")
-	r.wait(2, 5*time.Second)
+	r.wait(2, patience)
 }
 
 // The disk refuses writes while Postern runs, here by a limit on the size of files: ingest says 503, nothing new is
@@ -119,7 +118,7 @@ func TestDiskRefusesWrites(t *testing.T) {
 	})
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { timeout: 30s, concurrency: 1, retry: { base_delay: 100ms, max_delay: 200ms } }\n")
 	first := p.accept("POST", "/"+r.url("/"), "on its way")
-	r.wait(1, 5*time.Second)
+	r.wait(1, patience)
 	second := p.accept("POST", "/"+r.url("/"), "waiting")
 
 	var usual unix.Rlimit
@@ -139,7 +138,7 @@ func TestDiskRefusesWrites(t *testing.T) {
 	}
 	close(release)
 	// Its result cannot be recorded; the next event has a slot now, and must not leave.
-	p.eventually(10*time.Second, "the retries of the commit to be told", func() bool { return strings.Count(p.log.String(), "cannot be written") > 0 })
+	p.eventually(patience, "the retries of the commit to be told", func() bool { return strings.Count(p.log.String(), "cannot be written") > 0 })
 	if a := p.send("POST", "/"+r.url("/"), "refused"); a.Status != 503 {
 		t.Errorf("status %d: %s", a.Status, a.Body)
 	}
@@ -150,13 +149,13 @@ func TestDiskRefusesWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{first, second} {
-		if e := p.waitState(id, "delivered", 15*time.Second); len(e.Attempts) != 1 {
+		if e := p.waitState(id, "delivered", patience); len(e.Attempts) != 1 {
 			t.Errorf("event %s has %d attempts, want 1", id, len(e.Attempts))
 		}
 	}
-	p.eventually(10*time.Second, "/readyz to be 200 again", func() bool { return p.probe("/readyz") == 200 })
+	p.eventually(patience, "/readyz to be 200 again", func() bool { return p.probe("/readyz") == 200 })
 	p.accept("POST", "/"+r.url("/"), "again")
-	if n := len(r.wait(3, 5*time.Second)); n != 3 {
+	if n := len(r.wait(3, patience)); n != 3 {
 		t.Errorf("%d requests in all, want 3", n)
 	}
 }

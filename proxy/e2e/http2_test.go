@@ -70,10 +70,10 @@ func TestProtocolNameAndVersion(t *testing.T) {
 	}
 	p := startPostern(t, calm+"endpoints:\n"+endpoints.String())
 	for _, name := range []string{"two", "two", "one"} {
-		p.waitState(p.accept("POST", "/to/"+name, "x"), "delivered", 5*time.Second)
+		p.waitState(p.accept("POST", "/to/"+name, "x"), "delivered", patience)
 	}
 	for _, name := range []string{"new", "other"} {
-		e := p.waitState(p.accept("POST", "/to/"+name, "x", "Postern-Max-Attempts: 1"), "dead_letter", 5*time.Second)
+		e := p.waitState(p.accept("POST", "/to/"+name, "x", "Postern-Max-Attempts: 1"), "dead_letter", patience)
 		if e.Attempts[0].Error != "tls" {
 			t.Errorf("%s: class %q, want tls", name, e.Attempts[0].Error)
 		}
@@ -111,7 +111,7 @@ func TestReplacedClientCertificate(t *testing.T) {
 	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner, url: \"https://localhost:%s/\", tls: { ca_file: %q, server_name: partner.example, cert_file: %q, key_file: %q } }\n",
 		r.port(), ca.file, certFile, keyFile))
 	as := func() string {
-		p.waitState(p.accept("POST", "/to/partner", "x"), "delivered", 5*time.Second)
+		p.waitState(p.accept("POST", "/to/partner", "x"), "delivered", patience)
 		seen := r.requests()
 		return seen[len(seen)-1]
 	}
@@ -119,7 +119,7 @@ func TestReplacedClientCertificate(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	replace(theirs, "half", keyFile)
-	p.eventually(15*time.Second, "the half-replaced pair to be told", func() bool {
+	p.eventually(patience, "the half-replaced pair to be told", func() bool {
 		if got := as(); got != "HTTP/2.0 / first" {
 			t.Fatalf("with a half-replaced pair: %q", got)
 		}
@@ -130,5 +130,5 @@ func TestReplacedClientCertificate(t *testing.T) {
 		return e.TLSError != "" && strings.Contains(p.log.String(), "the changed TLS files cannot be used")
 	})
 	replace(ca, "second")
-	p.eventually(15*time.Second, "the new certificate to be used", func() bool { return as() == "HTTP/2.0 / second" })
+	p.eventually(patience, "the new certificate to be used", func() bool { return as() == "HTTP/2.0 / second" })
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -36,7 +35,7 @@ func TestMetricsOfTheContract(t *testing.T) {
 	p.accept("POST", "/to/ok", "x")
 	p.accept("POST", "/to/failing", "x")
 	p.send("POST", "/nothing", "")
-	p.settled(5 * time.Second)
+	p.settled(patience)
 	for _, c := range []struct {
 		name  string
 		parts []string
@@ -99,7 +98,7 @@ func TestLabelsStayFew(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	p.settled(60 * time.Second)
+	p.settled(patience)
 	series, size := scrape(t, p)
 	for name, n := range series {
 		if strings.HasPrefix(name, "postern_") && n > 5*101 { // 101 label values for endpoints, with up to four outcomes or reasons
@@ -134,7 +133,7 @@ func TestOddOriginsInLabels(t *testing.T) {
 			checkProblem(t, a, 400, "")
 		}
 	}
-	p.settled(20 * time.Second)
+	p.settled(patience)
 	scrape(t, p)
 	if got := p.metric("postern_accepted_total"); int(got) != accepted || accepted < 4 {
 		t.Errorf("%v of %d accepted events are counted", got, accepted)

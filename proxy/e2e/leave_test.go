@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 // A client that leaves while it waits for the first attempt is let go at once; its event goes on. Whether somebody still
@@ -43,12 +42,12 @@ func TestAClientThatLeavesIsLetGo(t *testing.T) {
 		}
 		left <- err
 	}()
-	r.wait(1, 5*time.Second)
-	p.eventually(5*time.Second, "the client to wait", waits)
+	r.wait(1, patience)
+	p.eventually(patience, "the client to wait", waits)
 	leave()
 	if err := <-left; err == nil {
 		t.Error("it was answered")
 	}
-	p.eventually(5*time.Second, "the client to be let go", func() bool { return !waits() })
-	p.waitState(r.requests()[0].eventID(), "in_flight", 5*time.Second)
+	p.eventually(patience, "the client to be let go", func() bool { return !waits() })
+	p.waitState(r.requests()[0].eventID(), "in_flight", patience)
 }

@@ -26,7 +26,7 @@ func deadLetters(t *testing.T, n map[string]int, answers map[string]reply) (*pos
 			p.accept("POST", "/to/"+name, "x")
 		}
 	}
-	p.settled(20 * time.Second)
+	p.settled(patience)
 	return p, r
 }
 
@@ -85,8 +85,8 @@ func TestReplayAndPurge(t *testing.T) {
 	if p.api("POST", "dead-letters/replay", `{"endpoint":"bad"}`, &got); got.Matched != 6 || got.Replayed != 6 {
 		t.Errorf("replay: %+v", got)
 	}
-	p.settled(5 * time.Second)
-	for _, q := range r.wait(16, 5*time.Second)[10:] {
+	p.settled(patience)
+	for _, q := range r.wait(16, patience)[10:] {
 		if ids[q.eventID()] != 1 || q.Header.Get("Postern-Attempt") != "2" || !strings.HasPrefix(q.Line, "POST /bad ") {
 			t.Errorf("replayed: %s as %s attempt %s", q.Line, q.eventID(), q.Header.Get("Postern-Attempt"))
 		}
@@ -123,14 +123,14 @@ func TestPacedReplay(t *testing.T) {
 		State             string
 		Matched, Replayed int
 	}
-	p.eventually(10*time.Second, "the replay to end", func() bool {
+	p.eventually(patience, "the replay to end", func() bool {
 		p.api("GET", "dead-letters/replays/"+job.ID, "", &progress)
 		return progress.State == "done"
 	})
 	if took := time.Since(start); took < 700*time.Millisecond || progress.Replayed != 10 {
 		t.Errorf("%d replayed after %v, want 10 after about 0.9 s", progress.Replayed, took)
 	}
-	got := r.wait(20, 5*time.Second)[10:]
+	got := r.wait(20, patience)[10:]
 	first, _ := p.departed(got[0])
 	if last, _ := p.departed(got[9]); last.Sub(first) < 700*time.Millisecond {
 		t.Errorf("10 events at 10 a second left within %v", last.Sub(first))
@@ -139,15 +139,15 @@ func TestPacedReplay(t *testing.T) {
 	r.setAnswer(script(status(400)))
 	p.accept("POST", "/to/bad", "x")
 	p.accept("POST", "/to/bad", "x")
-	p.settled(5 * time.Second)
+	p.settled(patience)
 	p.api("POST", "dead-letters/replay", `{"rate":"1/1h"}`, &job)
 	p.api("DELETE", "dead-letters/replays/"+job.ID, "", nil)
-	p.eventually(5*time.Second, "the replay to be stopped", func() bool {
+	p.eventually(patience, "the replay to be stopped", func() bool {
 		p.api("GET", "dead-letters/replays/"+job.ID, "", &progress)
 		return progress.State == "stopped"
 	})
 	// The one that was not reached is one still; one whose turn had come may be on its way, and dies again.
-	p.eventually(5*time.Second, "two dead letters", func() bool { return p.metric("postern_events", `state="dead_letter"`) == 2 })
+	p.eventually(patience, "two dead letters", func() bool { return p.metric("postern_events", `state="dead_letter"`) == 2 })
 	if n := len(r.requests()); n < 22 || n > 23 {
 		t.Errorf("%d requests, want 22, and one more at most by the stopped replay", n)
 	}

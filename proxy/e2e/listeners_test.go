@@ -61,7 +61,7 @@ func TestUnixSockets(t *testing.T) {
 	for _, mode := range []os.FileMode{0o600, 0o660} {
 		p.writeConfig(fmt.Sprintf("listen: unix:%s\nsocket_mode: %04o\nadmin: { listen: \"unix:%s\", socket_mode: \"%04o\" }\n", in, mode, admin, mode) + calm)
 		p.launch()
-		p.eventually(10*time.Second, "the sockets to answer", func() bool {
+		p.eventually(patience, "the sockets to answer", func() bool {
 			resp, err := api.Get("http://any.example/readyz")
 			if err != nil {
 				return false
@@ -86,8 +86,8 @@ func TestUnixSockets(t *testing.T) {
 		p.kill()
 	}
 	p.launch()
-	p.eventually(10*time.Second, "the socket to be replaced", func() bool { _, err := api.Get("http://any.example/healthz"); return err == nil })
-	if code := p.stop(10 * time.Second); code != 0 {
+	p.eventually(patience, "the socket to be replaced", func() bool { _, err := api.Get("http://any.example/healthz"); return err == nil })
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -119,7 +119,7 @@ func TestMaxConnections(t *testing.T) {
 		return held
 	}
 	held := hold(p.ingest, half)
-	p.eventually(5*time.Second, "a request to be refused", func() bool {
+	p.eventually(patience, "a request to be refused", func() bool {
 		a := p.send("POST", "/"+r.url("/x"), "x")
 		return a.Status == 503 && a.Header.Get("Retry-After") == "1"
 	})
@@ -140,7 +140,7 @@ func TestMaxConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != 202 || len(r.wait(1, 5*time.Second)[0].Body) != 1<<20 {
+	if resp.StatusCode != 202 || len(r.wait(1, patience)[0].Body) != 1<<20 {
 		t.Errorf("an upload that was held up: %d", resp.StatusCode)
 	}
 }
@@ -154,7 +154,7 @@ func TestTokens(t *testing.T) {
 	_, adminPort, _ := strings.Cut(strings.TrimPrefix(p.admin, "http://"), ":")
 	listeners := fmt.Sprintf("listen: 0.0.0.0:%s\nadmin: { listen: \"0.0.0.0:%s\"%%s }\n", inPort, adminPort)
 	p.writeConfig(fmt.Sprintf(listeners, "") + calm)
-	if code, text := failing(t, p, 5*time.Second); code != 2 || !strings.Contains(text, "token_file") {
+	if code, text := failing(t, p, patience); code != 2 || !strings.Contains(text, "token_file") {
 		t.Errorf("without token_file: exit code %d: %s", code, text)
 	}
 	token := filepath.Join(p.dir, "token")
@@ -166,7 +166,7 @@ func TestTokens(t *testing.T) {
 	writeToken("old\n")
 	p.writeConfig(fmt.Sprintf(listeners, ", token_file: token") + "token_file: token\n" + calm)
 	p.launch()
-	p.eventually(10*time.Second, "the admin listener to answer", func() bool {
+	p.eventually(patience, "the admin listener to answer", func() bool {
 		resp, err := client.Get(p.admin + "/readyz")
 		if err != nil {
 			return false
@@ -198,7 +198,7 @@ func TestTokens(t *testing.T) {
 	if code := call(t, client, "POST", target, "Postern-Token: old", "Authorization: Bearer app"); code != 202 {
 		t.Fatalf("status %d", code)
 	}
-	for _, q := range r.wait(2, 5*time.Second) {
+	for _, q := range r.wait(2, patience) {
 		if q.Header.Get("Postern-Token") != "" {
 			t.Error("the token was passed on")
 		}
@@ -208,12 +208,12 @@ func TestTokens(t *testing.T) {
 	}
 	// Rotation without a restart: both, then the new one alone.
 	writeToken("new\nold\n")
-	p.eventually(5*time.Second, "the new token to open", func() bool { return call(t, client, "POST", target, "Postern-Token: new") == 202 })
+	p.eventually(patience, "the new token to open", func() bool { return call(t, client, "POST", target, "Postern-Token: new") == 202 })
 	if code := call(t, client, "POST", target, "Postern-Token: old"); code != 202 {
 		t.Errorf("the old token beside the new one: status %d", code)
 	}
 	writeToken("new\n")
-	p.eventually(5*time.Second, "the old token to stop opening", func() bool { return call(t, client, "POST", target, "Postern-Token: old") == 401 })
+	p.eventually(patience, "the old token to stop opening", func() bool { return call(t, client, "POST", target, "Postern-Token: old") == 401 })
 	if strings.Contains(p.log.String(), "Bearer") {
 		t.Error("the log shows a credential")
 	}
@@ -254,16 +254,16 @@ func TestSlowClients(t *testing.T) {
 	for range 20 {
 		p.accept("POST", "/"+r.url("/quick"), "x")
 	}
-	for _, q := range r.wait(20, 5*time.Second) {
+	for _, q := range r.wait(20, patience) {
 		if !strings.HasPrefix(q.Line, "POST /quick ") {
 			t.Errorf("half a request was sent on: %s", q.Line)
 		}
 	}
-	p.settled(5 * time.Second)
+	p.settled(patience)
 	if got := p.metric("postern_accepted_total"); got != 20 {
 		t.Errorf("%v events were accepted, want 20", got)
 	}
-	if code := p.stop(15 * time.Second); code != 0 {
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d with slow clients", code)
 	}
 }

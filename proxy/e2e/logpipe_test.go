@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 )
 
 // piped is a Postern whose log goes into a pipe that the test reads, or does not.
@@ -27,8 +26,8 @@ func TestLogReaderDies(t *testing.T) {
 	r := newReceiver(t, script(status(500), status(200)))
 	p, reader := piped(t, calm)
 	reader.Close()
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
-	if code := p.stop(10 * time.Second); code != 0 {
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -47,8 +46,8 @@ func TestLogReaderStalls(t *testing.T) {
 	for range 600 { // each leaves a line of some 250 bytes: more than a pipe holds
 		p.accept("POST", "/"+r.url("/bad"), "x")
 	}
-	p.waitState(p.accept("POST", "/"+r.url("/good"), "x"), "delivered", 10*time.Second)
-	if code := p.stop(10 * time.Second); code != 0 {
+	p.waitState(p.accept("POST", "/"+r.url("/good"), "x"), "delivered", patience)
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -64,9 +63,9 @@ func TestUnaskedAnswersAreNotPrinted(t *testing.T) {
 			r := newReceiver(t, func(int, request) reply { return reply{Raw: raw} })
 			p := startPostern(t, calm+"log: { level: debug }\n")
 			for range 3 {
-				p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+				p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 			}
-			p.stop(10 * time.Second)
+			p.stop(patience)
 			if strings.Contains(p.log.String(), "SECRET") {
 				t.Error("the log shows what the receiver sent")
 			}

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // mistakes are configurations that are refused, each with SECRET near the mistake.
@@ -85,9 +84,9 @@ sync: { dsn: "postgres://su:%s@%s/d?sslmode=disable&connect_timeout=1", interval
 	}
 	for _, scheme := range []string{"http", "https"} {
 		url := fmt.Sprintf("/%s://u:%s@127.0.0.1:9/%s?q=%s", scheme, hidden.next("PW"), hidden.next("PATH"), hidden.next("QUERY"))
-		p.waitState(p.accept("POST", url, "x", "Postern-Token: "+token), "dead_letter", 10*time.Second)
+		p.waitState(p.accept("POST", url, "x", "Postern-Token: "+token), "dead_letter", patience)
 	}
-	p.eventually(10*time.Second, "the log to tell that Postgres cannot be reached", func() bool { return strings.Contains(p.log.String(), "sync waits") })
+	p.eventually(patience, "the log to tell that Postgres cannot be reached", func() bool { return strings.Contains(p.log.String(), "sync waits") })
 	for _, place := range []string{"/metrics", "/api/v1/status", "/api/v1/events", "/api/v1/dead-letters", "/api/v1/sync/refused", "/api/v1/endpoints"} {
 		if text := p.get(place); len(hidden.in(text)) > 0 {
 			t.Errorf("%s shows %v", place, hidden.in(text))
@@ -98,7 +97,7 @@ sync: { dsn: "postgres://su:%s@%s/d?sslmode=disable&connect_timeout=1", interval
 	}
 	p.configure("outbound_proxy: \"http://pu:" + hidden.next("NEWPW") + "@h\"\ntoken_file: token\nsync: { dsn: \"host=h user=u password='" + hidden.next("NEWDSN") + " x\" }\n")
 	p.reload()
-	p.stop(15 * time.Second)
+	p.stop(patience)
 	if found := hidden.in(p.log.String()); len(found) > 0 {
 		t.Errorf("the log shows %v", found)
 	}

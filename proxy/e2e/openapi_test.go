@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -145,7 +144,7 @@ func TestOpenAPI(t *testing.T) {
 		return reply{Status: 200, Body: "yes"}
 	})
 	o := readOpenAPI(t)
-	o.p = startPostern(t, fast+"spool: { max_event_bytes: 4KiB }\nendpoints:\n  - { name: a, url: \""+recv.url("/a")+"\", limits: [\"1000/1m\"] }\n")
+	o.p = startPostern(t, calm+"spool: { max_event_bytes: 4KiB }\nendpoints:\n  - { name: a, url: \""+recv.url("/a")+"\", limits: [\"1000/1m\"] }\n")
 	o.ingest(recv)
 	o.probes()
 	o.events(recv)
@@ -188,9 +187,9 @@ func (o *openAPI) probes() {
 }
 
 func (o *openAPI) events(recv *receiver) {
-	o.p.waitState("evt_1", "delivered", 10*time.Second)
+	o.p.waitState("evt_1", "delivered", patience)
 	dead := o.p.accept("POST", "/"+recv.url("/no"), "\xff\xfe", "X-One: 1")
-	o.p.waitState(dead, "dead_letter", 10*time.Second)
+	o.p.waitState(dead, "dead_letter", patience)
 	waits := o.p.accept("POST", "/"+recv.url("/x"), "body", "Postern-Delay: 1h")
 	o.admin("GET", "events", "events", "")
 	o.admin("GET", "events", "events?state=nonsense", "")
@@ -218,7 +217,7 @@ func (o *openAPI) endpoints(recv *receiver) {
 
 func (o *openAPI) letters(recv *receiver) {
 	for range 3 {
-		o.p.waitState(o.p.accept("POST", "/"+recv.url("/no"), "x"), "dead_letter", 10*time.Second)
+		o.p.waitState(o.p.accept("POST", "/"+recv.url("/no"), "x"), "dead_letter", patience)
 	}
 	o.admin("GET", "dead-letters", "dead-letters?status=401", "")
 	o.admin("GET", "dead-letters/analysis", "dead-letters/analysis?hours=1", "")

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
@@ -63,7 +62,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 	r := newReceiver(t, script(status(410)))
 	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q, retry: { max_attempts: 1 } }\n", r.url("/in")))
 	id := p.acceptSecrets(&hidden, "http", r.addr())
-	p.waitState(id, "dead_letter", 5*time.Second)
+	p.waitState(id, "dead_letter", patience)
 	hidden.words = append(hidden.words, "GULLIBLE", "partner", id)
 
 	control := &gullible{seen: map[string]bool{}}
@@ -79,7 +78,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 	}
 
 	read := attack(t, ctx, open.URL+"/{}")
-	p.eventually(10*time.Second, "every trick to reach a listener that is open to pages", func() bool { return len(control.names()) >= len(read) })
+	p.eventually(patience, "every trick to reach a listener that is open to pages", func() bool { return len(control.names()) >= len(read) })
 	if got := read["fetch-get"]; got != "GULLIBLE" || read["sandboxed-fetch"] != "GULLIBLE" {
 		t.Errorf("the page cannot read what is open to it: %v", read)
 	}
@@ -88,7 +87,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 		for _, door := range []string{"/" + r.url("/{}"), "/to/partner/{}"} {
 			nothingRead(t, attack(t, ctx, base+door), base+door)
 		}
-		p.eventually(10*time.Second, "the page's requests to be refused", func() bool { return p.refusedPages() >= before+2*len(read) })
+		p.eventually(patience, "the page's requests to be refused", func() bool { return p.refusedPages() >= before+2*len(read) })
 	}
 	doors := []string{"/api/v1/events/" + id + "?reveal=1", "/api/v1/dead-letters/purge", "/api/v1/events/" + id + "/retry", "/api/v1/endpoints/partner/pause"}
 	for base, doors := range map[string][]string{p.admin: doors, as("localhost", p.admin): doors[:2], as("rebound.example", p.admin): doors[:2]} {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // nobody is the user that these tests run Postern as where they run as root themselves, whom no mode keeps out.
@@ -53,13 +52,13 @@ func TestNoPermission(t *testing.T) {
 			p := unprivileged(t)
 			p.start()
 			p.accept("POST", "/"+r.url("/"), "x")
-			r.wait(1, 5*time.Second)
-			if code := p.stop(10 * time.Second); code != 0 {
+			r.wait(1, patience)
+			if code := p.stop(patience); code != 0 {
 				t.Fatalf("exit code %d", code)
 			}
 			must(t, c.take(p.dataDir()))
 			before := len(p.log.String())
-			code, text := failing(t, p, 8*time.Second)
+			code, text := failing(t, p, patience)
 			text = text[before:]
 			if code != 1 || !strings.Contains(text, "permission denied") || !strings.Contains(text, p.dataDir()) || !strings.Contains(text, "own") {
 				t.Errorf("exit code %d: %s", code, text)
@@ -67,7 +66,7 @@ func TestNoPermission(t *testing.T) {
 			must(t, c.give(p.dataDir()))
 			p.start()
 			p.accept("POST", "/"+r.url("/"), "x")
-			r.wait(2, 5*time.Second)
+			r.wait(2, patience)
 		})
 	}
 }

@@ -17,9 +17,9 @@ func TestRetryStatuses(t *testing.T) {
 		fmt.Sscanf(q.Line, "POST /%d", &code)
 		return status(code)
 	})
-	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: own, url: %q, retry: { max_attempts: 2, statuses: [404, 503] } }\n", r.url("/")))
+	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: own, url: %q, retry: { max_attempts: 2, statuses: [404, 503] } }\n", r.url("/")))
 	for code, want := range map[int]int{404: 2, 503: 2, 500: 1, 429: 1, 400: 1} {
-		e := p.waitState(p.accept("POST", fmt.Sprintf("/to/own/%d", code), "x"), "dead_letter", 5*time.Second)
+		e := p.waitState(p.accept("POST", fmt.Sprintf("/to/own/%d", code), "x"), "dead_letter", patience)
 		if len(e.Attempts) != want {
 			t.Errorf("%d: %d attempts, want %d", code, len(e.Attempts), want)
 		}
@@ -30,21 +30,21 @@ func TestTimeoutOfAnEvent(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, script(reply{After: 700 * time.Millisecond}))
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { timeout: 300ms, retry: { max_attempts: 1 } }\n")
-	if e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", 5*time.Second); e.Attempts[0].Error != "timeout" || e.Attempts[0].DurationMs < 290 || e.Attempts[0].DurationMs > 650 {
+	if e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", patience); e.Attempts[0].Error != "timeout" || e.Attempts[0].DurationMs < 290 || e.Attempts[0].DurationMs > 650 {
 		t.Errorf("%+v, want timeout after 300 ms", e.Attempts)
 	}
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x", "Postern-Timeout: 5s"), "delivered", 5*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x", "Postern-Timeout: 5s"), "delivered", patience)
 }
 
 // 410 ends an event at once; without a name there is nobody to resume the endpoint, and it is not paused.
 func TestGoneAdHoc(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, script(status(410), status(200)))
-	p := startPostern(t, fast)
-	if e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", 5*time.Second); e.DeadReason != "gone" || len(e.Attempts) != 1 {
+	p := startPostern(t, calm)
+	if e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", patience); e.DeadReason != "gone" || len(e.Attempts) != 1 {
 		t.Errorf("%+v", e)
 	}
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 }
 
 // An endpoint whose answers are slow has the lower threshold.
@@ -58,13 +58,13 @@ func TestSlowEndpointOpensSooner(t *testing.T) {
 	})
 	p := startPostern(t, fmt.Sprintf("defaults: { retry: { max_attempts: 90, base_delay: 100ms, max_delay: 200ms }, breaker: { failure_threshold: 50, slow_p95: 40ms, slow_failure_threshold: 3, cooldown: 1h, max_cooldown: 1h } }\nendpoints:\n  - { name: slow, url: %q }\n", r.url("/")))
 	for range 20 {
-		p.waitState(p.accept("POST", "/to/slow", "x"), "delivered", 5*time.Second)
+		p.waitState(p.accept("POST", "/to/slow", "x"), "delivered", patience)
 	}
 	if v := p.endpoint("slow"); v.Samples != 20 || v.P95 == nil || *v.P95 < 50 {
 		t.Fatalf("latencies: %+v", v)
 	}
 	p.accept("POST", "/to/slow", "x")
-	p.eventually(10*time.Second, "the breaker to open", func() bool { return p.endpoint("slow").Breaker.State == "open" })
+	p.eventually(patience, "the breaker to open", func() bool { return p.endpoint("slow").Breaker.State == "open" })
 	if n := p.endpoint("slow").Breaker.Failures; n < 3 || n >= 50 { // the p95 is taken anew once a second
 		t.Errorf("open after %d failures, the slow threshold is 3", n)
 	}
@@ -77,26 +77,26 @@ func TestOneProbeAtATime(t *testing.T) {
 	r := newReceiver(t, script(status(500), reply{Hang: true}, status(500), reply{Hang: true}, status(200)))
 	p := startPostern(t, fmt.Sprintf("shutdown_grace: 100ms\ndefaults: { timeout: 500ms, retry: { max_attempts: 50, base_delay: 1ms, max_delay: 2ms }, breaker: { failure_threshold: 1, slow_failure_threshold: 1, cooldown: 300ms, max_cooldown: 1200ms } }\nendpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
 	p.accept("POST", "/to/partner", "x")
-	r.wait(1, 5*time.Second)
+	r.wait(1, patience)
 	for range 20 {
 		p.accept("POST", "/to/partner", "x")
 	}
-	got := r.wait(3, 10*time.Second)
+	got := r.wait(3, patience)
 	for i, least := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond} { // the second cooldown is twice the first
 		_, failed := p.departed(got[i])
 		if began, _ := p.departed(got[i+1]); began.Sub(failed) < least-time.Millisecond {
 			t.Errorf("probe %d came %v after the failure before it, the cooldown is %v", i+1, began.Sub(failed), least)
 		}
 	}
-	r.wait(4, 10*time.Second) // the third one hangs: stop now
-	if code := p.stop(5 * time.Second); code != 0 {
+	r.wait(4, patience) // the third one hangs: stop now
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if n := len(r.requests()); n != 4 {
 		t.Errorf("%d requests while half open, want one at a time", n)
 	}
 	p.start()
-	p.settled(10 * time.Second)
+	p.settled(patience)
 	if v := p.endpoint("partner"); v.Breaker.State != "closed" || v.Breaker.Cooldown != 0.3 {
 		t.Errorf("afterwards: %+v", v.Breaker)
 	}
@@ -110,15 +110,15 @@ func TestStrayBlanksInTheConfiguration(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.dir, "key"), []byte("secret-from-file\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	conf := fast + "endpoints:\n  - { name: a, url: %q, headers: { set: { X-Api-Key: \"file:key\" } } }\n"
+	conf := calm + "endpoints:\n  - { name: a, url: %q, headers: { set: { X-Api-Key: \"file:key\" } } }\n"
 	p.configure(fmt.Sprintf(conf, r.url("/in?a=1")+" "))
-	if code, text := failing(t, p, 5*time.Second); code != 2 || !strings.Contains(text, "endpoints[0].url") || !strings.Contains(text, "blank") {
+	if code, text := failing(t, p, patience); code != 2 || !strings.Contains(text, "endpoints[0].url") || !strings.Contains(text, "blank") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	p.configure(fmt.Sprintf(conf, r.url("/in?a=1")))
 	p.start()
 	p.accept("POST", "/to/a", "x")
-	q := r.wait(1, 5*time.Second)[0]
+	q := r.wait(1, patience)[0]
 	if q.Line != "POST /in?a=1 HTTP/1.1" || !strings.Contains(string(q.Raw)+"\r\n", "X-Api-Key: secret-from-file\r\n") {
 		t.Errorf("sent: %q", q.Raw)
 	}
@@ -128,12 +128,12 @@ func TestStrayBlanksInTheConfiguration(t *testing.T) {
 func TestNoLogLinePerDelivery(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, nil)
-	p := startPostern(t, fast)
+	p := startPostern(t, calm)
 	before := strings.Count(p.log.String(), "\n")
 	for range 100 {
 		p.accept("GET", "/"+r.url("/x?foo=bar;moo&cid=1"), "")
 	}
-	p.settled(10 * time.Second)
+	p.settled(patience)
 	if lines := strings.Count(p.log.String(), "\n") - before; lines > 5 {
 		t.Errorf("%d lines for 100 deliveries", lines)
 	}
@@ -146,7 +146,7 @@ func TestDev(t *testing.T) {
 	p := newPostern(t, "")
 	p.options = []string{"--dev"}
 	p.start()
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 10*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 	if strings.HasPrefix(p.log.String(), "{") {
 		t.Errorf("the log is not for reading: %.200s", p.log.String())
 	}

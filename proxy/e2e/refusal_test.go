@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Every refusal of the contract's table: problem+json, and nothing spooled.
@@ -72,7 +71,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("status %d: %s", a.Status, a.Body)
 		}
 	})
-	p.settled(5 * time.Second)
+	p.settled(patience)
 	if got := len(r.requests()); got != 3 {
 		t.Errorf("receiver got %d requests, want the three that were accepted", got)
 	}
@@ -127,10 +126,10 @@ func TestNamedEndpointMayBePrivateButNotMetadata(t *testing.T) {
 	r := newReceiver(t, nil)
 	p := startPostern(t, fmt.Sprintf("endpoints:\n  - { name: inner, url: %q }\n  - { name: meta, url: \"http://169.254.169.254/\" }\n", r.url("/in")))
 	p.accept("POST", "/to/inner", "x")
-	r.wait(1, 5*time.Second)
+	r.wait(1, patience)
 	a := p.send("POST", "/to/meta", "x")
 	if a.Status == 202 {
-		e := p.waitState(a.ID, "dead_letter", 5*time.Second)
+		e := p.waitState(a.ID, "dead_letter", patience)
 		if len(e.Attempts) != 1 || e.Attempts[0].Error != "blocked_address" {
 			t.Errorf("attempts: %+v", e.Attempts)
 		}
@@ -144,7 +143,7 @@ func TestNameOfAPrivateAddressIsBlockedWhenDialled(t *testing.T) {
 	canary := newReceiver(t, nil)
 	p := startPostern(t, "")
 	_, port, _ := strings.Cut(canary.addr(), ":")
-	e := p.waitState(p.accept("POST", "/http://localhost:"+port+"/x", ""), "dead_letter", 5*time.Second)
+	e := p.waitState(p.accept("POST", "/http://localhost:"+port+"/x", ""), "dead_letter", patience)
 	if len(e.Attempts) != 1 || e.Attempts[0].Error != "blocked_address" || len(canary.requests()) != 0 {
 		t.Errorf("attempts %+v, %d requests", e.Attempts, len(canary.requests()))
 	}

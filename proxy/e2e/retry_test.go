@@ -46,7 +46,7 @@ func TestRetryAfter(t *testing.T) {
 					return status(200)
 				})
 				p.accept("POST", "/"+r.url("/"), "x")
-				got := r.wait(2, 10*time.Second)
+				got := r.wait(2, patience)
 				first, _ := p.departed(got[0])
 				second, _ := p.departed(got[1])
 				if gap := second.Sub(first); gap < c.from || gap > c.to {
@@ -69,12 +69,12 @@ endpoints:
   - { name: once, url: "`+named.url("/once")+`", retry: { schedule: [] } }
 `)
 	for path, want := range map[string]int{"/" + r.url("/"): 3, "/to/scheduled": 3, "/to/once": 1} {
-		if e := p.waitState(p.accept("POST", path, "x"), "dead_letter", 5*time.Second); len(e.Attempts) != want {
+		if e := p.waitState(p.accept("POST", path, "x"), "dead_letter", patience); len(e.Attempts) != want {
 			t.Errorf("%s: %d attempts, want %d", path, len(e.Attempts), want)
 		}
 	}
 	id := p.accept("POST", "/"+r.url("/"), "x", "Postern-Max-Attempts: 1")
-	if e := p.waitState(id, "dead_letter", 5*time.Second); len(e.Attempts) != 1 {
+	if e := p.waitState(id, "dead_letter", patience); len(e.Attempts) != 1 {
 		t.Errorf("override: %d attempts, want 1", len(e.Attempts))
 	}
 }
@@ -88,7 +88,7 @@ defaults:
   retry: { max_attempts: 200, base_delay: 1ms, max_delay: 5ms }
   breaker: { failure_threshold: 1000, slow_failure_threshold: 1000 }
 `)
-	e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", 20*time.Second)
+	e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", patience)
 	if n := len(r.requests()); n != 200 {
 		t.Errorf("%d requests, want 200", n)
 	}
@@ -104,13 +104,13 @@ func TestConfigurationReachesWaitingEvents(t *testing.T) {
 	const conf = calm + "endpoints:\n  - { name: partner, url: %q }\n"
 	p := startPostern(t, fmt.Sprintf(conf, wrong.url("/old?a=1")))
 	id := p.accept("POST", "/to/partner/x?c=2", "x")
-	wrong.wait(1, 5*time.Second)
+	wrong.wait(1, patience)
 	p.configure(fmt.Sprintf(conf, r.url("/new/?b=1")))
 	p.reload()
-	if got := r.wait(1, 5*time.Second)[0].Line; got != "POST /new/x?b=1&c=2 HTTP/1.1" {
+	if got := r.wait(1, patience)[0].Line; got != "POST /new/x?b=1&c=2 HTTP/1.1" {
 		t.Errorf("request line %q", got)
 	}
-	p.waitState(id, "delivered", 5*time.Second)
+	p.waitState(id, "delivered", patience)
 
 	// An endpoint that leaves the configuration keeps its events, and goes on when it returns.
 	p.api("POST", "endpoints/partner/pause", "", nil)
@@ -120,16 +120,16 @@ func TestConfigurationReachesWaitingEvents(t *testing.T) {
 	if a := p.send("POST", "/to/partner", "x"); a.Status != 404 {
 		t.Errorf("an endpoint that left: status %d, want 404", a.Status)
 	}
-	p.waitState(id, "pending", time.Second)
+	p.waitState(id, "pending", patience)
 	p.configure(fmt.Sprintf(conf, r.url("/new/?b=1")))
 	p.reload()
 	p.api("POST", "endpoints/partner/resume", "", nil)
-	p.waitState(id, "delivered", 5*time.Second)
+	p.waitState(id, "delivered", patience)
 
 	// A bad file leaves the running configuration in force.
 	p.configure("defaultz: {}\n")
 	p.reload()
-	p.waitState(p.accept("POST", "/to/partner", "x"), "delivered", 5*time.Second)
+	p.waitState(p.accept("POST", "/to/partner", "x"), "delivered", patience)
 	if log := p.log.String(); !strings.Contains(log, "postern.yaml:3") || !strings.Contains(log, "defaultz") {
 		t.Errorf("the log does not say where the bad file is bad")
 	}

@@ -86,9 +86,9 @@ func TestMaxBytes(t *testing.T) {
 		t.Error("postern_rejected_total counts nothing")
 	}
 	r := newReceiverOn(t, addr, nil, nil)
-	p.settled(30 * time.Second)
+	p.settled(patience)
 	oncePerEvent(t, r, accepted)
-	p.eventually(10*time.Second, "/readyz to be 200 again", func() bool { return p.probe("/readyz") == 200 })
+	p.eventually(patience, "/readyz to be 200 again", func() bool { return p.probe("/readyz") == 200 })
 	p.accept("POST", "/"+r.url("/"), strings.Repeat("x", 64<<10))
 }
 
@@ -120,7 +120,7 @@ func TestEndpointShare(t *testing.T) {
 	for range 20 {
 		p.accept("POST", "/"+r.url("/"), strings.Repeat("x", 700))
 	}
-	r.wait(20, 5*time.Second)
+	r.wait(20, patience)
 	if ready := p.probe("/readyz"); ready != 200 {
 		t.Errorf("/readyz %d: one endpoint's share is not the spool", ready)
 	}
@@ -139,13 +139,13 @@ func TestFileGrowth(t *testing.T) {
 		t.Fatalf("the spool has %d bytes with 20,000 events of 2 KB", peak)
 	}
 	r := newReceiverOn(t, addr, nil, nil)
-	p.settled(60 * time.Second)
-	p.eventually(20*time.Second, "the file to shrink below a tenth of its peak", func() bool { return spoolSize(t, p) < peak/10 })
+	p.settled(patience)
+	p.eventually(patience, "the file to shrink below a tenth of its peak", func() bool { return spoolSize(t, p) < peak/10 })
 	for range 5 {
 		floodBytes(t, p, 1000, 2000, "/http://"+addr+"/")
-		p.settled(20 * time.Second)
+		p.settled(patience)
 	}
-	p.eventually(20*time.Second, "the file to stay below a quarter of its peak", func() bool { return spoolSize(t, p) < peak/4 })
+	p.eventually(patience, "the file to stay below a quarter of its peak", func() bool { return spoolSize(t, p) < peak/4 })
 	if n := len(r.byEvent()); n != 25_000 {
 		t.Errorf("%d events came, want 25,000", n)
 	}
@@ -176,7 +176,7 @@ func TestBacklogWithLittleMemory(t *testing.T) {
 	addr := freeAddr(t)
 	p := startPostern(t, strings.Replace(downForNow, "max_endpoint_share: 1", "max_endpoint_share: 1, max_bytes: 2GiB", 1))
 	floodBytes(t, p, events, 18_000, "/http://"+addr+"/")
-	p.stop(20 * time.Second)
+	p.stop(patience)
 	r := newReceiverOn(t, addr, nil, nil)
 	p.env = []string{"GOMEMLIMIT=48MiB"}
 	start := time.Now()
@@ -185,7 +185,7 @@ func TestBacklogWithLittleMemory(t *testing.T) {
 		t.Errorf("ready after %v", took)
 	}
 	most := 0
-	p.eventually(60*time.Second, "the backlog to be delivered", func() bool {
+	p.eventually(patience, "the backlog to be delivered", func() bool {
 		most = max(most, residentAnonymous(t, p))
 		return len(r.byEvent()) == events
 	})

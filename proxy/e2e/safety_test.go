@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"testing"
-	"time"
 )
 
 // pipe joins the two ends of a tunnel until one of them closes.
@@ -43,7 +42,7 @@ func TestRedirectToACanary(t *testing.T) {
 			t.Run(fmt.Sprint(code, location), func(t *testing.T) {
 				r := newReceiver(t, script(reply{Status: code, Header: map[string]string{"Location": location}}))
 				p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: partner, url: %q, headers: { set: { X-Api-Key: k } } }\n", r.url("/")))
-				e := p.waitState(p.accept("POST", "/to/partner", "x", "Authorization: Bearer b"), "dead_letter", 5*time.Second)
+				e := p.waitState(p.accept("POST", "/to/partner", "x", "Authorization: Bearer b"), "dead_letter", patience)
 				if len(e.Attempts) != 1 || e.Attempts[0].Error != "redirect" || e.Attempts[0].StatusCode != code || len(r.requests()) != 1 {
 					t.Errorf("%+v, %d requests", e.Attempts, len(r.requests()))
 				}
@@ -70,10 +69,10 @@ func TestProxyVariables(t *testing.T) {
 	p.env = append(p.env, "NO_PROXY=", "no_proxy=")
 	p.start()
 	p.accept("POST", "/"+r.url("/"), "x")
-	r.wait(1, 5*time.Second)
+	r.wait(1, patience)
 	// net/http leaves loopback out by itself: a name that leads nowhere would go to the proxy.
 	id := p.accept("POST", "/http://no-such-host.invalid/", "x", "Postern-Max-Attempts: 1")
-	if e := p.waitState(id, "dead_letter", 10*time.Second); e.Attempts[0].Error != "dns" {
+	if e := p.waitState(id, "dead_letter", patience); e.Attempts[0].Error != "dns" {
 		t.Errorf("class %q, want dns", e.Attempts[0].Error)
 	}
 	if canary.mostOpen() != 0 {
@@ -88,7 +87,7 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 	_, port, _ := net.SplitHostPort(canary.addr())
 	p := startPostern(t, "defaults: { retry: { max_attempts: 1 } }\n")
 	for _, host := range []string{"localhost", "LocalHost", "localhost."} {
-		e := p.waitState(p.accept("POST", "/http://"+host+":"+port+"/", "x"), "dead_letter", 5*time.Second)
+		e := p.waitState(p.accept("POST", "/http://"+host+":"+port+"/", "x"), "dead_letter", patience)
 		if class := e.Attempts[0].Error; class != "blocked_address" && (class != "dns" || host != "localhost.") { // not all resolvers know it
 			t.Errorf("%s: class %q, want blocked_address", host, class)
 		}
@@ -99,7 +98,7 @@ func TestNamesOfPrivateAddresses(t *testing.T) {
 	for name, allow := range map[string]string{"a network": "127.0.0.0/8", "a name": "localhost"} {
 		t.Run(name, func(t *testing.T) {
 			allowed := startPostern(t, fmt.Sprintf("targets: { allow: [%q] }\n", allow))
-			allowed.waitState(allowed.accept("POST", "/http://localhost:"+port+"/", "x"), "delivered", 5*time.Second)
+			allowed.waitState(allowed.accept("POST", "/http://localhost:"+port+"/", "x"), "delivered", patience)
 		})
 	}
 }
@@ -110,7 +109,7 @@ func TestAdHocTargetsSwitchedOff(t *testing.T) {
 	p := startPostern(t, "targets: { ad_hoc: false, allow_private: true }\nendpoints:\n  - { name: known, url: \""+r.url("/in")+"\" }\n")
 	checkProblem(t, p.send("POST", "/"+r.url("/"), "x"), 403, "ad_hoc")
 	checkProblem(t, p.send("POST", "/", "x", "Postern-Url: https://partner.example/"), 403, "ad_hoc")
-	p.waitState(p.accept("POST", "/to/known", "x"), "delivered", 5*time.Second)
+	p.waitState(p.accept("POST", "/to/known", "x"), "delivered", patience)
 }
 
 // Ad hoc targets under an endpoint's match use its policy: whole origin, then whole path segments.
@@ -126,7 +125,7 @@ func TestMatchedTargetsUseThePolicy(t *testing.T) {
 		if (got.Endpoint == "partner") != c.under {
 			t.Errorf("%s: endpoint %q", c.path, got.Endpoint)
 		}
-		if q := r.wait(i+1, 5*time.Second)[i]; (q.Header.Get("X-Api-Key") == "k") != c.under || q.Line != "POST "+c.path+" HTTP/1.1" {
+		if q := r.wait(i+1, patience)[i]; (q.Header.Get("X-Api-Key") == "k") != c.under || q.Line != "POST "+c.path+" HTTP/1.1" {
 			t.Errorf("%s: %q with key %q", c.path, q.Line, q.Header.Get("X-Api-Key"))
 		}
 	}

@@ -53,7 +53,7 @@ func secretsStayHidden(t *testing.T, format string) {
 	p.configure(config + endpointsOf(&hidden, where) + moving(""))
 	p.reload()
 	p.api("POST", "endpoints/moving/resume", "", nil)
-	p.settled(20 * time.Second)
+	p.settled(patience)
 	p.everyClass()
 
 	p.showNothing(&hidden, ids)
@@ -66,17 +66,17 @@ func secretsStayHidden(t *testing.T, format string) {
 		if len(hidden.in(whole)) < 3 {
 			t.Errorf("reveal=1 shows %v only: %s", hidden.in(whole), whole)
 		}
-		p.eventually(2*time.Second, "the log to tell of a reveal", func() bool {
+		p.eventually(patience, "the log to tell of a reveal", func() bool {
 			told := p.log.String()[before:]
 			return strings.Contains(told, id) && strings.Contains(told, "revealed") && strings.Contains(told, "127.0.0.1:")
 		})
 	}
 	p.api("POST", "dead-letters/replay", "{}", nil)
-	p.settled(20 * time.Second)
-	p.eventually(20*time.Second, "all rows to reach Postgres", func() bool {
+	p.settled(patience)
+	p.eventually(patience, "all rows to reach Postgres", func() bool {
 		return db.Value("SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == fmt.Sprint(len(ids))
 	})
-	p.stop(10 * time.Second)
+	p.stop(patience)
 	rows, places := db.Dump(), p.spoolFiles()
 	if !strings.Contains(places["spool.db"], "other-name") {
 		t.Error("the names of endpoints are not in spool.db: the spool is elsewhere")

@@ -170,7 +170,7 @@ func (s *showroom) traffic() {
 // dead is the ID of a dead letter of this endpoint that was attempted twice.
 func (s *showroom) dead(endpoint string) (id string) {
 	s.t.Helper()
-	s.eventually(10*time.Second, "a dead letter of "+endpoint, func() bool {
+	s.eventually(patience, "a dead letter of "+endpoint, func() bool {
 		var page struct {
 			DeadLetters []event `json:"dead_letters"`
 		}

@@ -90,16 +90,16 @@ func TestEveryAttemptIsSignedAnew(t *testing.T) {
 	const body = "{\"amount\": 1.50,\t\"name\":\"\\u0026\"}\r\n"
 	// What the application says of a signature is not ours, and does not reach the receiver beside ours.
 	id := p.accept("POST", "/to/a", body, "webhook-id: forged", "webhook-signature: v1,forged", "Webhook-Timestamp: 1")
-	r.wait(1, 5*time.Second)
-	p.eventually(5*time.Second, "the first attempt to be recorded", func() bool {
+	r.wait(1, patience)
+	p.eventually(patience, "the first attempt to be recorded", func() bool {
 		var e event
 		p.api("GET", "events/"+id, "", &e)
 		return len(e.Attempts) == 1
 	})
 	p.kill()
 	p.start()
-	all := r.wait(3, 20*time.Second)
-	p.waitState(id, "delivered", 5*time.Second)
+	all := r.wait(3, patience)
+	p.waitState(id, "delivered", patience)
 	for i, q := range all {
 		checkFresh(t, q, id, oldKey)
 		if string(q.Body) != body || q.Header.Get("Postern-Attempt") != strconv.Itoa(i+1) {
@@ -130,8 +130,8 @@ func TestSecretsRotateBetweenAttempts(t *testing.T) {
 	id := p.accept("POST", "/to/a", "the body that is on disk")
 	attempt := func(n int) request {
 		t.Helper()
-		q := r.wait(n, 10*time.Second)[n-1]
-		p.eventually(5*time.Second, fmt.Sprintf("attempt %d to be recorded", n), func() bool {
+		q := r.wait(n, patience)[n-1]
+		p.eventually(patience, fmt.Sprintf("attempt %d to be recorded", n), func() bool {
 			var e event
 			p.api("GET", "events/"+id, "", &e)
 			return len(e.Attempts) == n && e.State == "failed"
@@ -257,7 +257,7 @@ func TestSchemesOnTheWire(t *testing.T) {
 		for _, body := range []string{"\xff\xfe\x00\r\n", ""} {
 			p.accept("POST", "/to/"+name, body)
 			sent++
-			q := r.wait(sent, 5*time.Second)[sent-1]
+			q := r.wait(sent, patience)[sent-1]
 			if check := checks[name]; check != nil {
 				if err := check(q); err != nil {
 					t.Errorf("%s, body %q: %v", name, body, err)

@@ -68,7 +68,7 @@ func TestDataDirectoryCannotBeUsed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.dir, "data"), []byte("a file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := failing(t, p, 5*time.Second); code != 1 || !strings.Contains(text, "data") {
+	if code, text := failing(t, p, patience); code != 1 || !strings.Contains(text, "data") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 }
@@ -76,7 +76,7 @@ func TestDataDirectoryCannotBeUsed(t *testing.T) {
 func TestBadConfigurationExits2(t *testing.T) {
 	t.Parallel()
 	p := newPostern(t, "concurency: 3\n")
-	code, text := failing(t, p, 5*time.Second)
+	code, text := failing(t, p, patience)
 	if code != 2 || !strings.Contains(text, "postern.yaml:3") || !strings.Contains(text, "concurrency") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
@@ -136,7 +136,7 @@ func TestDamagedSpool(t *testing.T) {
 			r := newReceiverOn(t, addr, nil, nil)
 			p.start()
 			id := p.accept("POST", "/"+r.url("/new"), "x")
-			p.waitState(id, "delivered", 15*time.Second)
+			p.waitState(id, "delivered", patience)
 			if log := p.log.String(); strings.Contains(log, "goroutine ") {
 				t.Error("a stack trace in the log")
 			}
@@ -145,7 +145,7 @@ func TestDamagedSpool(t *testing.T) {
 				t.Errorf("kept of the damaged file: %v", kept)
 			}
 			if len(kept) == 0 { // the page was a free one: then nothing may be missing
-				r.wait(1001, 20*time.Second)
+				r.wait(1001, patience)
 			}
 			if said := strings.Count(p.log.String(), "the spool's file was damaged"); said != len(kept) {
 				t.Errorf("said %d times", said)
@@ -178,7 +178,7 @@ func TestDamageWhileRunning(t *testing.T) {
 			break
 		}
 	}
-	if code := p.waitExit(15 * time.Second); code != 1 {
+	if code := p.waitExit(patience); code != 1 {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	if log := p.log.String(); strings.Contains(log, "goroutine ") || !strings.Contains(log, "damaged") {
@@ -186,7 +186,7 @@ func TestDamageWhileRunning(t *testing.T) {
 	}
 	r := newReceiverOn(t, addr, nil, nil)
 	p.start()
-	p.waitState(p.accept("POST", "/"+r.url("/new"), "x"), "delivered", 15*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/new"), "x"), "delivered", patience)
 }
 
 // What a copy that was killed half-way left behind is neither taken for the spool nor kept.
@@ -201,9 +201,9 @@ func TestLeftoverOfACompaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.start()
-	p.waitState(id, "pending", 5*time.Second)
+	p.waitState(id, "pending", patience)
 	p.api("POST", "events/"+id+"/retry", "", nil)
-	r.wait(1, 5*time.Second)
+	r.wait(1, patience)
 	if _, err := os.Stat(leftover); err == nil {
 		t.Errorf("%s is still there", leftover)
 	}
@@ -221,7 +221,7 @@ func TestFileOfAnotherProgram(t *testing.T) {
 	if err := os.WriteFile(file, other, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := failing(t, p, 5*time.Second); code != 1 || !strings.Contains(text, "not a Postern spool") {
+	if code, text := failing(t, p, patience); code != 1 || !strings.Contains(text, "not a Postern spool") {
 		t.Errorf("exit code %d: %s", code, text)
 	}
 	if left, _ := os.ReadFile(file); !bytes.Equal(left, other) {
@@ -252,8 +252,8 @@ func TestOneBadRecord(t *testing.T) {
 	}
 	r := newReceiverOn(t, addr, nil, nil)
 	p.start()
-	r.wait(99, 20*time.Second)
-	if code := p.stop(10 * time.Second); code != 0 {
+	r.wait(99, patience)
+	if code := p.stop(patience); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if n := len(r.byEvent()); n != 99 {

@@ -28,7 +28,7 @@ func TestKilledWhileSyncing(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
 	p.accept("POST", "/"+r.url("/"), "x")
-	p.eventually(20*time.Second, "the first row", func() bool {
+	p.eventually(patience, "the first row", func() bool {
 		return ask[bool](t, db, "SELECT to_regclass('webhook_queue') IS NOT NULL") && ask[int](t, db, "SELECT count(*) FROM webhook_queue") == 1
 	})
 	accepted := 1
@@ -44,8 +44,8 @@ func TestKilledWhileSyncing(t *testing.T) {
 	if n := ask[int](t, db, "SELECT count(*) FROM webhook_queue"); n < accepted/10 {
 		t.Errorf("only %d of %d events arrived meanwhile: the test did not test much", n, accepted)
 	}
-	p.settled(20 * time.Second)
-	p.eventually(30*time.Second, "every event to be delivered in Postgres", func() bool {
+	p.settled(patience)
+	p.eventually(patience, "every event to be delivered in Postgres", func() bool {
 		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == accepted
 	})
 	if n := ask[int](t, db, "SELECT count(*) FROM webhook_queue"); n != accepted {
@@ -66,7 +66,7 @@ func TestBigAnswersAndALostTable(t *testing.T) {
 	big := reply{Status: 500, Body: strings.Repeat("\x00\xffbig", 1<<20), Header: map[string]string{"X-Big": strings.Repeat("h", 60<<10)}}
 	r := newReceiver(t, script(big, status(200), big, status(200)))
 	p := startPostern(t, synced(db, ""))
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 10*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 	type status struct {
 		Sync struct {
 			Connected bool
@@ -78,14 +78,14 @@ func TestBigAnswersAndALostTable(t *testing.T) {
 		p.api("GET", "status", "", &s)
 		return s
 	}
-	p.eventually(20*time.Second, "both attempts to arrive", func() bool {
+	p.eventually(patience, "both attempts to arrive", func() bool {
 		return get().Sync.Connected && ask[int](t, db, "SELECT count(*) FROM endpoint_latency") == 2
 	})
 	db.Exec("ALTER TABLE endpoint_latency RENAME TO gone")
-	e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 10*time.Second)
-	p.eventually(20*time.Second, "the trouble to be told", func() bool { return strings.Contains(get().Sync.Error, "does not exist, or is not one of Postern's") })
+	e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
+	p.eventually(patience, "the trouble to be told", func() bool { return strings.Contains(get().Sync.Error, "does not exist, or is not one of Postern's") })
 	db.Exec("ALTER TABLE gone RENAME TO endpoint_latency")
-	p.eventually(20*time.Second, "all four to arrive", func() bool {
+	p.eventually(patience, "all four to arrive", func() bool {
 		return get().Sync.Connected && ask[int](t, db, "SELECT count(*) FROM endpoint_latency") == 4
 	})
 	if n := len(r.requests()); n != 4 || len(e.Attempts) != 2 || get().Sync.Rejected != 0 {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"postern/sync/pgtest"
 )
@@ -30,7 +29,7 @@ func TestFullDiskOfPostgres(t *testing.T) {
 			p.accept("POST", "/"+r.url("/"), "x")
 		}
 		total += n
-		r.wait(total, 10*time.Second)
+		r.wait(total, patience)
 	}
 	type status struct {
 		Sync struct {
@@ -44,7 +43,7 @@ func TestFullDiskOfPostgres(t *testing.T) {
 		return s
 	}
 	deliver(20)
-	p.eventually(20*time.Second, "the first rows to arrive", func() bool {
+	p.eventually(patience, "the first rows to arrive", func() bool {
 		return get().Sync.Connected && ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == total
 	})
 	junk := disk.fill()
@@ -53,7 +52,7 @@ func TestFullDiskOfPostgres(t *testing.T) {
 		deliver(200)
 	}
 	// Where the log of Postgres has no room either, its server ends.
-	p.eventually(10*time.Second, "the trouble to be told", func() bool {
+	p.eventually(patience, "the trouble to be told", func() bool {
 		text := get().Sync.Error
 		return strings.Contains(text, "the disk of Postgres is full: make room there") || text != "" && !server.Running()
 	})
@@ -67,7 +66,7 @@ func TestFullDiskOfPostgres(t *testing.T) {
 	if !server.Running() {
 		must(t, server.Up())
 	}
-	p.eventually(30*time.Second, "all rows to arrive", func() bool {
+	p.eventually(patience, "all rows to arrive", func() bool {
 		return get().Sync.Connected && ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == total
 	})
 	if n := ask[int](t, db, "SELECT sum(attempts)::integer FROM endpoint_hours"); n != total {

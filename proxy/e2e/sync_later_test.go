@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"testing"
-	"time"
 
 	"postern/sync/pgtest"
 )
@@ -15,14 +14,14 @@ func TestSyncSwitchedOnLater(t *testing.T) {
 	p := startPostern(t, calm)
 	dead := []string{p.accept("POST", "/"+bad.url("/"), "x"), p.accept("POST", "/"+bad.url("/"), "x")}
 	for _, id := range dead {
-		p.waitState(id, "dead_letter", 5*time.Second)
+		p.waitState(id, "dead_letter", patience)
 	}
 	delayed := p.accept("POST", "/"+newReceiver(t, nil).url("/"), "x", "Postern-Delay: 1h")
-	p.stop(10 * time.Second)
+	p.stop(patience)
 	p.configure(synced(db, ""))
 	for round := range 2 {
 		p.start()
-		p.eventually(20*time.Second, "Postgres to know what waits", func() bool {
+		p.eventually(patience, "Postgres to know what waits", func() bool {
 			return ask[bool](t, db, "SELECT to_regclass('webhook_queue') IS NOT NULL") && ask[int](t, db, "SELECT count(*) FROM webhook_queue") == 3
 		})
 		for query, want := range map[string]int{
@@ -35,12 +34,12 @@ func TestSyncSwitchedOnLater(t *testing.T) {
 			}
 		}
 		if round == 0 {
-			p.stop(10 * time.Second)
+			p.stop(patience)
 		}
 	}
 	p.api("POST", "events/"+delayed+"/retry", "", nil)
 	p.api("DELETE", "events/"+dead[0], "", nil)
-	p.eventually(20*time.Second, "what happens later to arrive", func() bool {
+	p.eventually(patience, "what happens later to arrive", func() bool {
 		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 1 &&
 			ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'dead_letter'") == 1
 	})

@@ -57,13 +57,13 @@ func TestTwoInstancesOneFleet(t *testing.T) {
 		p.accept("POST", "/to/bad", "x")
 	}
 	for _, p := range []*postern{one, two} {
-		p.eventually(20*time.Second, "sync to work", func() bool {
+		p.eventually(patience, "sync to work", func() bool {
 			var s struct{ Sync struct{ Connected bool } }
 			p.api("GET", "status", "", &s)
 			return s.Sync.Connected
 		})
 	}
-	one.eventually(20*time.Second, "all rows to arrive", func() bool {
+	one.eventually(patience, "all rows to arrive", func() bool {
 		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == 42
 	})
 	for query, want := range map[string]int{
@@ -76,9 +76,9 @@ func TestTwoInstancesOneFleet(t *testing.T) {
 		"SELECT count(*) FROM instances":                                                              2,
 		"SELECT dead_letter FROM pipeline_status":                                                     2,
 	} {
-		one.eventually(10*time.Second, fmt.Sprintf("%d by %s", want, query), func() bool { return ask[int](t, db, query) == want })
+		one.eventually(patience, fmt.Sprintf("%d by %s", want, query), func() bool { return ask[int](t, db, query) == want })
 	}
-	one.eventually(10*time.Second, "the fleet's health", func() bool {
+	one.eventually(patience, "the fleet's health", func() bool {
 		return ask[int](t, db, "SELECT count(*) FROM endpoint_health") == 2
 	})
 	if url := ask[string](t, db, "SELECT endpoint_url FROM endpoint_health WHERE endpoint_url LIKE '%/pb'"); url != good.url("/pb") {
@@ -105,9 +105,9 @@ func TestPayloadsReachPostgres(t *testing.T) {
 			p := startPostern(t, strings.Replace(synced(db, ", payloads: "+setting), "200ms", "2s", 1))
 			delivered := p.accept("POST", "/"+good.url("/"), `{"n":"delivered"}`)
 			dead := p.accept("POST", "/"+bad.url("/"), `{"n":"dead"}`)
-			p.waitState(delivered, "delivered", 5*time.Second)
-			p.waitState(dead, "dead_letter", 5*time.Second)
-			p.eventually(20*time.Second, "both to arrive", func() bool {
+			p.waitState(delivered, "delivered", patience)
+			p.waitState(dead, "dead_letter", patience)
+			p.eventually(patience, "both to arrive", func() bool {
 				return ask[bool](t, db, "SELECT to_regclass('webhook_queue') IS NOT NULL") && ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == 2
 			})
 			if got := ask[string](t, db, payloads); got != want {
@@ -130,14 +130,14 @@ func TestPostgresComesAndGoes(t *testing.T) {
 		for range n {
 			p.accept("POST", "/"+r.url("/"), "x")
 		}
-		r.wait(total, 5*time.Second)
+		r.wait(total, patience)
 		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("%d events took %v", n, took)
 		}
 	}
 	deliver(20, 20)
 	must(t, server.Up())
-	p.eventually(30*time.Second, "the rows to arrive", func() bool {
+	p.eventually(patience, "the rows to arrive", func() bool {
 		var s struct{ Sync struct{ Connected bool } }
 		p.api("GET", "status", "", &s)
 		return s.Sync.Connected && ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 20
@@ -150,7 +150,7 @@ func TestPostgresComesAndGoes(t *testing.T) {
 	}
 	must(t, server.Thaw())
 	p.start()
-	p.eventually(30*time.Second, "all rows to arrive", func() bool {
+	p.eventually(patience, "all rows to arrive", func() bool {
 		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 40
 	})
 }
@@ -161,8 +161,8 @@ func TestAttemptsEndWithoutPostgres(t *testing.T) {
 	r := newReceiver(t, script(status(503)))
 	p := startPostern(t, fmt.Sprintf("targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 3, base_delay: 50ms, max_delay: 100ms } }\n"+
 		"sync: { dsn: \"postgres://nobody@%s/none\", interval: 100ms }\n", freeAddr(t)))
-	e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", 5*time.Second)
-	p.eventually(5*time.Second, "the trouble to be told", func() bool { return strings.Contains(p.log.String(), "sync waits") })
+	e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", patience)
+	p.eventually(patience, "the trouble to be told", func() bool { return strings.Contains(p.log.String(), "sync waits") })
 	if n := len(r.requests()); n != 3 || len(e.Attempts) != 3 || e.DeadReason != "exhausted" {
 		t.Errorf("%d requests, %d attempts, %s", n, len(e.Attempts), e.DeadReason)
 	}
@@ -175,7 +175,7 @@ func TestConnectionStringIsCorrectedByReload(t *testing.T) {
 	wrong := *db
 	wrong.DSN = strings.Replace(db.DSN, "postgres://", "postgres://nobody-", 1)
 	p := startPostern(t, synced(&wrong, ""))
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", 5*time.Second)
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "delivered", patience)
 	status := func() (connected bool, text string) {
 		var s struct {
 			Sync struct {
@@ -186,10 +186,10 @@ func TestConnectionStringIsCorrectedByReload(t *testing.T) {
 		p.api("GET", "status", "", &s)
 		return s.Sync.Connected, s.Sync.Error
 	}
-	p.eventually(10*time.Second, "the trouble to be told", func() bool { _, text := status(); return text != "" })
+	p.eventually(patience, "the trouble to be told", func() bool { _, text := status(); return text != "" })
 	p.configure(synced(db, ""))
 	p.reload()
-	p.eventually(20*time.Second, "the row to arrive", func() bool {
+	p.eventually(patience, "the row to arrive", func() bool {
 		connected, _ := status()
 		return connected && ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 1
 	})

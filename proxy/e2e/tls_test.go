@@ -94,7 +94,7 @@ func TestExpiredCertificateReplaced(t *testing.T) {
 	_, port, _ := strings.Cut(r.addr(), ":")
 	p := startPostern(t, "defaults: { retry: { max_attempts: 100, base_delay: 100ms, max_delay: 200ms }, "+patient+" }\n"+ca.named("secure", "https://localhost:"+port+"/in"))
 	id := p.accept("POST", "/to/secure", "x")
-	p.eventually(5*time.Second, "an attempt to fail", func() bool {
+	p.eventually(patience, "an attempt to fail", func() bool {
 		var e event
 		p.api("GET", "events/"+id, "", &e)
 		return len(e.Attempts) > 0 && e.Attempts[0].Error == "tls"
@@ -102,8 +102,8 @@ func TestExpiredCertificateReplaced(t *testing.T) {
 	mu.Lock()
 	cert = ca.issue(time.Now().Add(time.Hour), "localhost")
 	mu.Unlock()
-	p.waitState(id, "delivered", 5*time.Second)
-	if q := r.wait(1, time.Second)[0]; q.Host != "localhost:"+port {
+	p.waitState(id, "delivered", patience)
+	if q := r.wait(1, patience)[0]; q.Host != "localhost:"+port {
 		t.Errorf("Host %q", q.Host)
 	}
 }
@@ -119,8 +119,8 @@ func TestCertificateOfSomebodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newReceiverOn(t, "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}}, nil)
 			_, port, _ := strings.Cut(r.addr(), ":")
-			p := startPostern(t, fast+ours.named("secure", "https://localhost:"+port+"/"))
-			e := p.waitState(p.accept("POST", "/to/secure", "x", "Postern-Max-Attempts: 1"), "dead_letter", 5*time.Second)
+			p := startPostern(t, calm+ours.named("secure", "https://localhost:"+port+"/"))
+			e := p.waitState(p.accept("POST", "/to/secure", "x", "Postern-Max-Attempts: 1"), "dead_letter", patience)
 			if e.Attempts[0].Error != "tls" || len(r.requests()) != 0 {
 				t.Errorf("class %q, %d requests; want tls and none", e.Attempts[0].Error, len(r.requests()))
 			}
@@ -185,10 +185,10 @@ func TestHostAndServerNameThroughAProxy(t *testing.T) {
 	})
 	proxy := newTunnel(t, r)
 	outbound := strings.Replace(proxy.URL, "http://", "http://user:SECRET1@", 1)
-	p := startPostern(t, fast+"outbound_proxy: "+outbound+"\n"+ca.named("partner", "https://Partner.Example:443/in"))
-	p.waitState(p.accept("POST", "/to/partner", "x"), "delivered", 5*time.Second)
-	p.waitState(p.accept("GET", "/http://partner.example:80/plain?a=b+c", ""), "delivered", 5*time.Second)
-	if q := r.wait(1, time.Second)[0]; q.Host != "partner.example" {
+	p := startPostern(t, calm+"outbound_proxy: "+outbound+"\n"+ca.named("partner", "https://Partner.Example:443/in"))
+	p.waitState(p.accept("POST", "/to/partner", "x"), "delivered", patience)
+	p.waitState(p.accept("GET", "/http://partner.example:80/plain?a=b+c", ""), "delivered", patience)
+	if q := r.wait(1, patience)[0]; q.Host != "partner.example" {
 		t.Errorf("Host %q, want partner.example", q.Host)
 	}
 	asked, auth := proxy.requests()
@@ -227,10 +227,10 @@ func TestClientCertificate(t *testing.T) {
 		}
 	}
 	url := "https://localhost:" + port + "/"
-	p := startPostern(t, fast+fmt.Sprintf("endpoints:\n  - { name: with, url: %q, tls: { ca_file: %q, cert_file: %q, key_file: %q } }\n  - { name: without, url: %q, tls: { ca_file: %q } }\n",
+	p := startPostern(t, calm+fmt.Sprintf("endpoints:\n  - { name: with, url: %q, tls: { ca_file: %q, cert_file: %q, key_file: %q } }\n  - { name: without, url: %q, tls: { ca_file: %q } }\n",
 		url, ca.file, certFile, keyFile, url, ca.file))
-	p.waitState(p.accept("POST", "/to/with", "x"), "delivered", 5*time.Second)
-	e := p.waitState(p.accept("POST", "/to/without", "x", "Postern-Max-Attempts: 1"), "dead_letter", 5*time.Second)
+	p.waitState(p.accept("POST", "/to/with", "x"), "delivered", patience)
+	e := p.waitState(p.accept("POST", "/to/without", "x", "Postern-Max-Attempts: 1"), "dead_letter", patience)
 	if e.Attempts[0].Error != "tls" {
 		t.Errorf("without a client certificate: class %q, want tls", e.Attempts[0].Error)
 	}
