@@ -66,8 +66,8 @@ func TestPauseResumeOfAnOrigin(t *testing.T) {
 			t.Errorf("%d requests, want %d", n, i+2)
 		}
 	}
-	v := p.endpoint(origin)
-	if v.Samples != 3 || v.P50 == nil || v.P95 == nil || v.P99 == nil || *v.P50 > *v.P99 {
+	p.eventually(patience, "three samples", func() bool { return p.endpoint(origin).Samples == 3 })
+	if v := p.endpoint(origin); v.P50 == nil || v.P95 == nil || v.P99 == nil || *v.P50 > *v.P99 {
 		t.Errorf("latencies: %+v", v)
 	}
 	for path, want := range map[string]int{

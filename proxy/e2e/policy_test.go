@@ -28,12 +28,17 @@ func TestRetryStatuses(t *testing.T) {
 
 func TestTimeoutOfAnEvent(t *testing.T) {
 	t.Parallel()
-	r := newReceiver(t, script(reply{After: 700 * time.Millisecond}))
+	r := newReceiver(t, script(reply{Hang: true}))
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { timeout: 300ms, retry: { max_attempts: 1 } }\n")
-	if e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", patience); e.Attempts[0].Error != "timeout" || e.Attempts[0].DurationMs < 290 || e.Attempts[0].DurationMs > 650 {
-		t.Errorf("%+v, want timeout after 300 ms", e.Attempts)
-	}
-	p.waitState(p.accept("POST", "/"+r.url("/"), "x", "Postern-Timeout: 5s"), "delivered", patience)
+	inTime(t, 650*time.Millisecond, "an attempt with a timeout of 300 ms", func() time.Duration {
+		e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", patience)
+		if e.Attempts[0].Error != "timeout" || e.Attempts[0].DurationMs < 290 {
+			t.Errorf("%+v, want timeout after 300 ms", e.Attempts)
+		}
+		return time.Duration(e.Attempts[0].DurationMs * float64(time.Millisecond))
+	})
+	r.setAnswer(script(reply{After: 700 * time.Millisecond}))
+	p.waitState(p.accept("POST", "/"+r.url("/"), "x", "Postern-Timeout: 60s"), "delivered", patience)
 }
 
 // 410 ends an event at once; without a name there is nobody to resume the endpoint, and it is not paused.
@@ -60,7 +65,8 @@ func TestSlowEndpointOpensSooner(t *testing.T) {
 	for range 20 {
 		p.waitState(p.accept("POST", "/to/slow", "x"), "delivered", patience)
 	}
-	if v := p.endpoint("slow"); v.Samples != 20 || v.P95 == nil || *v.P95 < 50 {
+	p.eventually(patience, "20 samples", func() bool { return p.endpoint("slow").Samples == 20 })
+	if v := p.endpoint("slow"); v.P95 == nil || *v.P95 < 50 {
 		t.Fatalf("latencies: %+v", v)
 	}
 	p.accept("POST", "/to/slow", "x")
@@ -75,9 +81,9 @@ func TestSlowEndpointOpensSooner(t *testing.T) {
 func TestOneProbeAtATime(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, script(status(500), reply{Hang: true}, status(500), reply{Hang: true}, status(200)))
-	p := startPostern(t, fmt.Sprintf("shutdown_grace: 100ms\ndefaults: { timeout: 500ms, retry: { max_attempts: 50, base_delay: 1ms, max_delay: 2ms }, breaker: { failure_threshold: 1, slow_failure_threshold: 1, cooldown: 300ms, max_cooldown: 1200ms } }\nendpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
+	p := startPostern(t, fmt.Sprintf("shutdown_grace: 100ms\ndefaults: { timeout: 2s, retry: { max_attempts: 50, base_delay: 1ms, max_delay: 2ms }, breaker: { failure_threshold: 1, slow_failure_threshold: 1, cooldown: 300ms, max_cooldown: 1h } }\nendpoints:\n  - { name: partner, url: %q }\n", r.url("/")))
 	p.accept("POST", "/to/partner", "x")
-	r.wait(1, patience)
+	p.eventually(patience, "the breaker to open", func() bool { return p.endpoint("partner").Breaker.State != "closed" })
 	for range 20 {
 		p.accept("POST", "/to/partner", "x")
 	}

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 // is not meant to. An event that is to time out asks for it with Postern-Timeout: a busy machine can keep any for a second.
 const calm = "targets: { allow_private: true }\ndefaults:\n  timeout: 30s\n  retry: { max_attempts: 5, base_delay: 100ms, max_delay: 1s }\n"
 
+// manyRetries is calm where attempts fail until the test has done something, however long that takes.
+const manyRetries = "targets: { allow_private: true }\ndefaults:\n  timeout: 30s\n  retry: { max_attempts: 10000, base_delay: 100ms, max_delay: 1s }\n  " + patient + "\n"
+
 // patient is a breaker that does not open in a test about something else.
 const patient = "breaker: { failure_threshold: 100000, slow_failure_threshold: 100000 }"
 
