@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -115,13 +116,22 @@ func TestBookLetsUnusedTransportsGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.find("https://some.example")
-		b.find("a")
-		time.Sleep(time.Hour)
-		b.sweep(time.Minute)
-		if b.find("a") == nil || len(b.adHoc) != 0 {
-			t.Errorf("%d ad hoc transports are kept, want none beside those that are configured", len(b.adHoc))
+		kept := func(after time.Duration, want int) {
+			t.Helper()
+			time.Sleep(after)
+			b.sweep()
+			if b.find("a") == nil || len(b.adHoc) != want {
+				t.Errorf("%d ad hoc transports are kept, want %d beside those that are configured", len(b.adHoc), want)
+			}
 		}
+		b.find("https://some.example")
+		kept(idleTransport, 1)
+		kept(time.Second, 0)
+		for i := range manyEndpoints {
+			b.find(fmt.Sprintf("https://some%d.example", i))
+		}
+		kept(idleTransportCrowd, manyEndpoints)
+		kept(time.Second, 0)
 	})
 }
 

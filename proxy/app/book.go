@@ -109,21 +109,43 @@ func (b *book) find(name string) *entry {
 	return e
 }
 
+const (
+	// sweepEvery is how often transports are looked for that nobody needs any more.
+	sweepEvery = 15 * time.Second
+	// idleTransport is for how long an ad hoc endpoint's transport is kept that is not used, and idleTransportCrowd where
+	// there are thousands: then it is hardly longer than the connections in it are.
+	idleTransport      = 2 * time.Minute
+	idleTransportCrowd = time.Minute
+)
+
 // sweep lets go of the transports of ad hoc endpoints that were not used for a while.
-func (b *book) sweep(idle time.Duration) {
+func (b *book) sweep() {
+	b.mu.Lock()
+	idle := idleTransport
+	if len(b.adHoc) >= manyEndpoints {
+		idle = idleTransportCrowd
+	}
+	b.mu.Unlock()
+	giveBackRest(b.letGo(idle))
+}
+
+// letGo drops the ad hoc endpoints that were not used for so long, and tells how many those were.
+func (b *book) letGo(idle time.Duration) (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, e := range b.adHoc {
 		if time.Since(e.used) > idle {
 			e.client.Close()
 			delete(b.adHoc, name)
+			n++
 		}
 	}
+	return n
 }
 
 // close ends the connections that nobody uses any more.
 func (b *book) close() {
-	b.sweep(-1)
+	b.letGo(-1)
 	closeAll(b.inForce.Load().entries)
 }
 

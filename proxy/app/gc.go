@@ -20,11 +20,11 @@ const (
 	gcMost    = 600
 )
 
-// manyEndpoints is from where on a configuration is worth a collection of its own once it is read.
+// manyEndpoints is from where on reading a configuration, or dropping ad hoc endpoints, is worth a collection of its own.
 const manyEndpoints = 1000
 
-// giveBackRest returns to the system what reading a large configuration took beyond what is kept of it: several times as
-// much, which would stay for as long as little else is allocated.
+// giveBackRest returns to the system what reading a large configuration took beyond what is kept of it, several times as
+// much, or what thousands of endpoints took that are gone: it would stay for as long as little else is allocated.
 func giveBackRest(endpoints int) {
 	if endpoints >= manyEndpoints {
 		debug.FreeOSMemory()

@@ -148,7 +148,7 @@ func (a *app) run(ctx context.Context, hup <-chan os.Signal) error {
 	if a.options.Ready != nil {
 		a.options.Ready(Addrs{addressOf(a.listeners[0]), addressOf(a.listeners[1]), addressOf(a.listeners[2])})
 	}
-	sweep := time.NewTicker(time.Minute)
+	sweep := time.NewTicker(sweepEvery)
 	defer sweep.Stop()
 	for {
 		select {
@@ -159,7 +159,7 @@ func (a *app) run(ctx context.Context, hup <-chan os.Signal) error {
 		case <-hup:
 			a.reload()
 		case <-sweep.C:
-			a.book.sweep(2 * time.Minute)
+			a.book.sweep()
 		}
 	}
 }
