@@ -22,7 +22,7 @@ func (syncCmd) Help() string {
 
 type syncMigrateCmd struct {
 	storeFlags
-	Down  int  `placeholder:"N" help:"Take the last N migrations back instead, with everything that is stored in what they made."`
+	Down  *int `placeholder:"N" help:"Take the last N migrations back instead, with everything that is stored in what they made."`
 	Print bool `help:"Change nothing; print the SQL as a script for psql. Without a Postgres: from nothing."`
 }
 
@@ -33,7 +33,7 @@ func (syncMigrateCmd) Help() string {
 
 // Validate is called by kong.
 func (c *syncMigrateCmd) Validate() error {
-	if c.Down < 0 {
+	if c.Down != nil && *c.Down < 1 {
 		return fmt.Errorf("--down must be at least 1")
 	}
 	return nil
@@ -61,8 +61,8 @@ func (c *syncMigrateCmd) Run(s *session) error {
 		return err
 	case c.Print:
 		return c.print(s, where.Schema, before)
-	case c.Down > 0:
-		err = store.MigrateDown(ctx, c.Down)
+	case c.Down != nil:
+		err = store.MigrateDown(ctx, *c.Down)
 	default:
 		err = store.Migrate(ctx)
 	}
@@ -78,7 +78,7 @@ func (c *syncMigrateCmd) Run(s *session) error {
 
 // from is the version that a script begins with where no Postgres tells.
 func (c *syncMigrateCmd) from() int {
-	if c.Down > 0 {
+	if c.Down != nil {
 		return pgstore.SchemaVersion()
 	}
 	return 0
@@ -87,11 +87,11 @@ func (c *syncMigrateCmd) from() int {
 func (c *syncMigrateCmd) print(s *session, schema string, now pgstore.Applied) (err error) {
 	var script string
 	switch {
-	case c.Down > 0 && now.Version == 0, c.Down == 0 && now.Version >= pgstore.SchemaVersion():
+	case c.Down != nil && now.Version == 0, c.Down == nil && now.Version >= pgstore.SchemaVersion():
 		_, err = fmt.Fprintf(s.err, "postern: nothing to do: schema %s is at version %d.\n", schema, now.Version)
 		return err
-	case c.Down > 0:
-		script, err = pgstore.MigrationDownSQL(schema, now.Version, c.Down)
+	case c.Down != nil:
+		script, err = pgstore.MigrationDownSQL(schema, now.Version, *c.Down)
 	default:
 		script, err = pgstore.MigrationSQL(schema, now.Version)
 	}

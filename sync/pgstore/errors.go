@@ -63,7 +63,14 @@ func Classify(err error) Kind {
 }
 
 // noSchema comes first where something is missing: a mistyped name is more likely than a table that somebody dropped.
-const noSchema = "the schema SCHEMA does not exist, or is not one of Postern's, or this role may not use it: check its name (sync.schema, --schema); if it is right, run postern sync migrate, or grant the role what docs/sync.md lists; "
+const noSchema = "the schema {schema} does not exist, or is not one of Postern's, or this role may not use it: check its name (sync.schema, --schema); if it is right, run postern sync migrate, or grant the role what docs/sync.md lists; "
+
+// anew is the way back where something was dropped by hand: each down step drops what is left, each up step makes it.
+var anew = fmt.Sprintf("if a table, view or function was dropped by hand, postern sync migrate --down %d, which drops the others and what is in them, and then again without --down, makes it anew", len(migrations))
+
+// taken is for a schema in which the first migration meets what it would make.
+const taken = "the schema {schema} has something of this name already, and no table schema_migrations that says it is Postern's: give Postern a schema of its own (sync.schema, --schema);" +
+	" if all that is in this one is Postern's, so that only schema_migrations was dropped by hand, and may go, DROP SCHEMA {schema} CASCADE and then postern sync migrate make it anew"
 
 // next says what to do about the failures that a person must mend, by SQLSTATE.
 var next = map[string]string{
@@ -72,9 +79,12 @@ var next = map[string]string{
 	"3D000": "create the database, or check its name in sync.dsn",
 	"3F000": "run postern sync migrate with a role that may create the schema",
 	"42501": "grant the role what docs/sync.md lists, or run postern sync migrate with the schema's owner",
-	"42P01": noSchema + "if a table was dropped by hand, postern sync migrate --down 3, which drops the others and what is in them, and then again without --down, makes it anew",
+	"42P01": noSchema + anew,
 	"42703": "a column is missing: run postern sync migrate",
-	"42883": noSchema + "a function of an older schema may be missing there",
+	"42883": noSchema + anew,
+	"42P07": taken, // a relation
+	"42723": taken, // a function
+	"2BP01": "a view or the like that Postern did not make goes by it: drop that first (the same DROP in psql names it)",
 	"53100": "the disk of Postgres is full: make room there",
 	"25006": "this Postgres takes no writes: sync.dsn must name the primary",
 }
@@ -84,7 +94,7 @@ var next = map[string]string{
 func (s *Store) wrap(what string, err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		if hint := strings.Replace(next[pg.Code], "SCHEMA", strconv.Quote(s.cfg.Schema), 1); hint != "" {
+		if hint := strings.ReplaceAll(next[pg.Code], "{schema}", strconv.Quote(s.cfg.Schema)); hint != "" {
 			return &storeError{fmt.Sprintf("%s: Postgres says: %s (%s): %s", what, pg.Message, pg.Code, hint), err}
 		}
 		return &storeError{fmt.Sprintf("%s: Postgres says: %s (%s)", what, pg.Message, pg.Code), err}

@@ -100,6 +100,84 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
+// TestWhateverWasDroppedComesBack: the way back that the errors name works for every table, view and function, with all that
+// goes by it.
+func TestWhateverWasDroppedComesBack(t *testing.T) {
+	s, db := migrated(t)
+	const list = `SELECT 'TABLE ' || oid::regclass FROM pg_class WHERE relnamespace = current_schema::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+			AND relname <> 'schema_migrations'
+		UNION ALL SELECT 'TABLE ' || oid::regclass FROM pg_class WHERE relnamespace = current_schema::regnamespace AND relispartition AND relname LIKE '%default' AND relkind = 'r'
+		UNION ALL SELECT 'VIEW ' || oid::regclass FROM pg_class WHERE relnamespace = current_schema::regnamespace AND relkind = 'v'
+		UNION ALL SELECT 'SEQUENCE ' || oid::regclass FROM pg_class WHERE relnamespace = current_schema::regnamespace AND relkind = 'S' AND relname <> 'endpoints_endpoint_id_seq'
+		UNION ALL SELECT 'FUNCTION ' || oid::regprocedure FROM pg_proc WHERE pronamespace = current_schema::regnamespace ORDER BY 1`
+	const functions = `SELECT count(*) FROM pg_proc WHERE pronamespace = current_schema::regnamespace`
+	things, before, called := db.Rows(list), db.Value(objects), db.Value(functions)
+	if len(things) < 30 {
+		t.Fatalf("%d things: %v", len(things), things)
+	}
+	for _, thing := range things {
+		db.Exec("DROP " + thing[0] + " CASCADE")
+		if err := s.MigrateDown(t.Context(), pgstore.SchemaVersion()); err != nil {
+			t.Fatalf("down without %s: %v", thing[0], err)
+		}
+		if err := s.Migrate(t.Context()); err != nil {
+			t.Fatalf("up without %s: %v", thing[0], err)
+		}
+		same(t, "objects, after "+thing[0]+" was dropped", db.Value(objects), before)
+		same(t, "functions, after "+thing[0]+" was dropped", db.Value(functions), called)
+	}
+	write(t, s, delivered("a", 1))
+	same(t, "written", db.Value(`SELECT count(*) FROM webhook_queue`), 1)
+}
+
+// TestASchemaThatIsTaken: by somebody's table of one of our names, or by ours without the table of versions. Neither is touched.
+func TestASchemaThatIsTaken(t *testing.T) {
+	for what, prepare := range map[string]func(t *testing.T) *pgtest.DB{
+		"a table of somebody's": func(t *testing.T) *pgtest.DB {
+			db := pgtest.New(t)
+			db.Exec("CREATE SCHEMA " + db.Schema + "; CREATE TABLE webhook_queue (mine int)")
+			return db
+		},
+		"a function of somebody's": func(t *testing.T) *pgtest.DB {
+			db := pgtest.New(t)
+			db.Exec("CREATE SCHEMA " + db.Schema + "; CREATE FUNCTION latency_bucket(integer) RETURNS smallint LANGUAGE sql AS 'SELECT 1::smallint'")
+			return db
+		},
+		"no table of versions": func(t *testing.T) *pgtest.DB {
+			_, db := migrated(t)
+			db.Exec("DROP TABLE schema_migrations")
+			return db
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			db := prepare(t)
+			before := db.Value(objects)
+			s := open(t, db)
+			err := s.Migrate(t.Context())
+			for _, want := range []string{"give Postern a schema of its own (sync.schema, --schema)", `DROP SCHEMA "` + db.Schema + `" CASCADE`} {
+				if err == nil || !strings.Contains(err.Error(), want) || pgstore.Classify(err) != pgstore.KindSetup {
+					t.Errorf("kind %v of %v, want %q", pgstore.Classify(err), err, want)
+				}
+			}
+			if err := s.MigrateDown(t.Context(), 3); err != nil {
+				t.Errorf("down: %v", err)
+			}
+			same(t, "objects", db.Value(objects), before)
+		})
+	}
+}
+
+// TestAViewOfSomebodysIsKept: going down stops at it and says so.
+func TestAViewOfSomebodysIsKept(t *testing.T) {
+	s, db := migrated(t)
+	db.Exec(`CREATE VIEW mine AS SELECT count(*) FROM webhook_queue`)
+	err := s.MigrateDown(t.Context(), pgstore.SchemaVersion())
+	if err == nil || !strings.Contains(err.Error(), "that Postern did not make") {
+		t.Errorf("%v", err)
+	}
+	same(t, "it works", db.Value(`SELECT * FROM mine`), 0)
+}
+
 func TestDamageByAFailedMigrationIsTakenBack(t *testing.T) {
 	db := pgtest.New(t)
 	db.Exec("CREATE SCHEMA " + db.Schema + "; CREATE TABLE endpoint_hours (mine int)")

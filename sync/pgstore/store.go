@@ -66,10 +66,16 @@ func parseDSN(dsn string) (*pgx.ConnConfig, error) {
 	return pc, nil
 }
 
+// ours are the settings that a role, a database or a pooler's last client may have made otherwise, and that answers depend
+// on: an endpoint's number is looked up after another instance's insert (READ COMMITTED); times are read as ISO writes them,
+// floats unrounded, texts as UTF-8; and NULL in an array is no word.
+const ours = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL datestyle = 'ISO, MDY'; SET LOCAL extra_float_digits = 1;" +
+	" SET LOCAL client_encoding = 'UTF8'; SET LOCAL array_nulls = on"
+
 // beginWith begins a transaction with its limits and search path, in one round trip. Milliseconds; 0 means none.
 func (s *Store) beginWith(statement, lock int64) string {
-	return fmt.Sprintf("BEGIN; SET LOCAL search_path = %s, pg_temp; SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = 60000",
-		s.cfg.quoted(), statement, lock)
+	return fmt.Sprintf("%s; SET LOCAL search_path = %s, pg_temp; SET LOCAL statement_timeout = %d; SET LOCAL lock_timeout = %d; SET LOCAL idle_in_transaction_session_timeout = 60000",
+		ours, s.cfg.quoted(), statement, lock)
 }
 
 // Close closes the connection. It does not wait for a server that does not answer.

@@ -126,6 +126,7 @@ func TestTheOperatorIsToldTheNextStep(t *testing.T) {
 		{"no such host", changed(func(u *url.URL) { u.Host = "host.invalid:5432" }), "", "cannot be reached", pgstore.KindAway},
 		{"no TLS there", changed(func(u *url.URL) { u.RawQuery = "sslmode=require" }), "", "cannot be reached", pgstore.KindAway},
 		{"a dropped table", db.DSN, `DROP TABLE endpoint_hours`, "check its name (sync.schema, --schema); if it is right, run postern sync migrate", pgstore.KindSetup},
+		{"which comes back", db.DSN, ``, "postern sync migrate --down 3", pgstore.KindSetup},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.prepare != "" {
