@@ -93,15 +93,24 @@ func (c *thresholdFlags) windows(cfg *configs.Config) pgstore.Windows {
 			continue // it could not be read
 		}
 		one := window(e.Policy)
-		// Ad hoc targets that match are known by their origin, which other targets may share.
+		// What shares an endpoint_url has the longest window of all there: ad hoc targets that match are known by their origin,
+		// and so is an endpoint whose url is no more than one.
 		for _, t := range e.Match {
-			if other, ok := w.ByURL[t.Origin()]; !ok || other.Longest < one.Longest {
-				w.ByURL[t.Origin()] = one
-			}
+			atLeast(w.ByURL, t.Origin(), one)
 		}
-		w.ByURL[e.URL.WithoutQuery()] = one
+		atLeast(w.ByURL, e.URL.WithoutQuery(), one)
+		if e.URL.WithoutQuery() == e.URL.Origin() {
+			atLeast(w.ByURL, e.URL.Origin(), w.Default)
+		}
 	}
 	return w
+}
+
+// atLeast puts the longer window of two.
+func atLeast(windows map[string]pgstore.Window, url string, one pgstore.Window) {
+	if other, ok := windows[url]; !ok || other.Longest < one.Longest {
+		windows[url] = one
+	}
 }
 
 func window(p configs.Policy) pgstore.Window {

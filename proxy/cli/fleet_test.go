@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +116,19 @@ func TestWindowsOfAConfiguration(t *testing.T) {
 				t.Errorf("%s: its matches have %+v", e.Name, w.ByURL[m.Origin()])
 			}
 		}
+	}
+	shared := filepath.Join(t.TempDir(), "postern.yaml")
+	text := "endpoints:\n  - { name: a, url: https://a.example, retry: { schedule: [1m] } }\n  - { name: b, url: https://a.example?key=1, retry: { schedule: [9h] } }\n" +
+		"  - { name: c, url: https://c.example, retry: { schedule: [1m] } }\n"
+	if err := os.WriteFile(shared, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if cfg, err = configs.Load(configs.Options{Path: shared}); err != nil {
+		t.Fatal(err)
+	}
+	w = (&fleetAlertsCmd{}).windows(cfg)
+	if w.ByURL["https://a.example"] != window(cfg.Endpoints[1].Policy) || w.ByURL["https://c.example"] != w.Default {
+		t.Errorf("endpoints that share an endpoint_url: %+v", w)
 	}
 	if w := (&fleetAlertsCmd{thresholdFlags: thresholdFlags{StuckAfter: time.Hour}}).windows(cfg); w.Default.Longest != time.Hour || w.ByURL != nil {
 		t.Errorf("by hand: %+v", w)

@@ -48,13 +48,15 @@ func must(t *testing.T, err error) {
 func TestTwoInstancesOneFleet(t *testing.T) {
 	db := pgtest.New(t)
 	good, bad := newReceiver(t, nil), newReceiver(t, script(status(503)))
-	config := synced(db, ", labels: { service: checkout }") + fmt.Sprintf("endpoints:\n  - { name: good, url: %q }\n  - { name: bad, url: %q, retry: { max_attempts: 2, base_delay: 1ms, max_delay: 1ms } }\n", good.url("/pb?aff=7"), bad.url("/"))
+	config := synced(db, ", labels: { service: checkout }") + fmt.Sprintf("endpoints:\n  - { name: good, url: %q }\n  - { name: whole, url: %q }\n  - { name: bad, url: %q, retry: { max_attempts: 2, base_delay: 1ms, max_delay: 1ms } }\n", good.url("/pb?aff=7"), good.url(""), bad.url("/"))
 	one, two := startPostern(t, config), startPostern(t, config)
 	for _, p := range []*postern{one, two} {
 		for i := range 20 {
 			p.accept("POST", "/to/good?cid=SECRET", "SECRET", fmt.Sprintf("Postern-Event-Id: order-%d", i), "X-Api-Key: SECRET")
 		}
 		p.accept("POST", "/to/bad", "x")
+		p.accept("POST", "/to/whole", "x")
+		p.accept("POST", "/"+good.url("/ad-hoc"), "x")
 	}
 	for _, p := range []*postern{one, two} {
 		p.eventually(patience, "sync to work", func() bool {
@@ -64,22 +66,24 @@ func TestTwoInstancesOneFleet(t *testing.T) {
 		})
 	}
 	one.eventually(patience, "all rows to arrive", func() bool {
-		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == 42
+		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status IN ('delivered', 'dead_letter')") == 46
 	})
 	for query, want := range map[string]int{
-		"SELECT count(*) FROM webhook_queue WHERE status = 'delivered'":                               40,
-		"SELECT count(DISTINCT event_id) FROM webhook_queue WHERE status = 'delivered'":               20,
-		"SELECT count(*) FROM webhook_queue WHERE status = 'dead_letter' AND last_error = 'http_503'": 2,
-		"SELECT count(*) FROM endpoint_latency":                                                       44,
-		"SELECT count(DISTINCT endpoint_id) FROM webhook_queue":                                       2,
-		"SELECT count(*) FROM webhook_queue WHERE payload IS NOT NULL":                                0,
-		"SELECT count(*) FROM instances":                                                              2,
-		"SELECT dead_letter FROM pipeline_status":                                                     2,
+		"SELECT count(*) FROM webhook_queue WHERE status = 'delivered'":                                            44,
+		"SELECT count(DISTINCT event_id) FROM webhook_queue WHERE status = 'delivered' AND event_id LIKE 'order%'": 20,
+		"SELECT count(*) FROM webhook_queue WHERE status = 'dead_letter' AND last_error = 'http_503'":              2,
+		"SELECT count(*) FROM endpoint_latency":                                                                    48,
+		"SELECT count(DISTINCT endpoint_id) FROM webhook_queue":                                                    3,
+		// An endpoint whose url is no more than an origin is the same for the fleet as ad hoc targets of that origin.
+		"SELECT count(*) FROM webhook_queue WHERE endpoint_url = '" + good.url("") + "'": 4,
+		"SELECT count(*) FROM webhook_queue WHERE payload IS NOT NULL":                   0,
+		"SELECT count(*) FROM instances":                                                 2,
+		"SELECT dead_letter FROM pipeline_status":                                        2,
 	} {
 		one.eventually(patience, fmt.Sprintf("%d by %s", want, query), func() bool { return ask[int](t, db, query) == want })
 	}
 	one.eventually(patience, "the fleet's health", func() bool {
-		return ask[int](t, db, "SELECT count(*) FROM endpoint_health") == 2
+		return ask[int](t, db, "SELECT count(*) FROM endpoint_health") == 3
 	})
 	if url := ask[string](t, db, "SELECT endpoint_url FROM endpoint_health WHERE endpoint_url LIKE '%/pb'"); url != good.url("/pb") {
 		t.Errorf("endpoint_url %q", url)

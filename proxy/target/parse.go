@@ -54,7 +54,7 @@ func hasLetters(host string) bool {
 
 func (t *Target) setPath() error {
 	if t.PathQuery == "" || t.PathQuery[0] != '/' {
-		t.PathQuery = "/" + t.PathQuery
+		t.PathQuery, t.bare = "/"+t.PathQuery, true
 	}
 	return t.checkWire()
 }

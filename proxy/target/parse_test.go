@@ -63,6 +63,27 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// TestWithoutQuery: an address is shown as it was written, so that a bare origin is the same endpoint for the fleet as the ad
+// hoc one of that origin.
+func TestWithoutQuery(t *testing.T) {
+	for raw, want := range map[string]string{
+		"http://127.0.0.1:23013": "http://127.0.0.1:23013", "http://127.0.0.1:23013/": "http://127.0.0.1:23013/",
+		"HTTPS://Partner.example:443": "https://partner.example", "https://partner.example?aff=7": "https://partner.example",
+		"https://partner.example/?aff=7": "https://partner.example/", "https://partner.example/pb/?x": "https://partner.example/pb/",
+	} {
+		got, err := target.Parse(raw)
+		if err != nil || got.WithoutQuery() != want {
+			t.Errorf("%s is shown as %s, %v; want %s", raw, got.WithoutQuery(), err, want)
+		}
+		if got.PathQuery[0] != '/' {
+			t.Errorf("%s: the request line has %q", raw, got.PathQuery)
+		}
+		if joined, err := got.Join("/pb"); err != nil || !strings.HasSuffix(joined.WithoutQuery(), "/pb") {
+			t.Errorf("%s joined with /pb is %s, %v", raw, joined.WithoutQuery(), err)
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	tests := []struct {
 		raw  string

@@ -36,6 +36,8 @@ type Target struct {
 	HasUser        bool
 	// PathQuery is the request line's target: it begins with a slash, and is otherwise as it was written.
 	PathQuery string
+
+	bare bool // no path was written: the slash in PathQuery is the request line's alone (RFC 9112, section 3.2.1)
 }
 
 // Origin is the shortest form of scheme, host and port: the name of an ad hoc endpoint. It never has user info.
@@ -76,8 +78,14 @@ func (t Target) Query() string {
 	return query
 }
 
-// WithoutQuery is origin and path: what may be shown of a configured url.
-func (t Target) WithoutQuery() string { return t.Origin() + t.Path() }
+// WithoutQuery is origin and path as they were written, a bare origin without a slash: what may be shown of a configured
+// url, and the name that the fleet knows it by.
+func (t Target) WithoutQuery() string {
+	if t.bare {
+		return t.Origin()
+	}
+	return t.Origin() + t.Path()
+}
 
 // GoString keeps %#v of a struct that holds a Target from printing secrets.
 func (t Target) GoString() string { return fmt.Sprintf("target.Target(%s)", t.Origin()) }

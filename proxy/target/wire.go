@@ -36,7 +36,7 @@ func (t Target) Join(suffix string) (Target, error) {
 	basePath, baseQuery, baseHasQuery := strings.Cut(t.PathQuery, "?")
 	joined := basePath
 	if path != "" {
-		joined = strings.TrimSuffix(basePath, "/") + path
+		joined, t.bare = strings.TrimSuffix(basePath, "/")+path, false
 	}
 	switch {
 	case baseHasQuery && hasQuery && baseQuery != "" && query != "":
