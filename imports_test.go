@@ -34,6 +34,7 @@ var mayImport = map[string][]string{
 	"postern/sync/pgtest":  {"postern/sync/pgtest/freeport"},
 	// For tests alone, here because the servers of pgtest and the programs of proxy share one range of ports.
 	"postern/sync/pgtest/freeport": {},
+	"postern/sync/pgtest/intime":   {}, // for tests alone, of sync and of proxy
 	"postern/sync/syncer":          {"postern/spool", "postern/sync/pgstore"},
 
 	// The leaves: pure, or as good as, and open to everybody under proxy.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"postern/sync/pgtest/intime"
 )
 
 func TestOutcomes(t *testing.T) {
@@ -175,7 +177,7 @@ func TestSlowEndpointTakesNothingFromOthers(t *testing.T) {
 	hanging, healthy := newReceiver(t, script(reply{Hang: true})), newReceiver(t, nil)
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { timeout: 10m, concurrency: 16 }\n")
 	flood(t, p, 2000, "/"+hanging.url("/"))
-	inTime(t, 2*time.Second, "20 deliveries beside it", func() time.Duration {
+	intime.Hold(t, 2*time.Second, "20 deliveries beside it", func() time.Duration {
 		start, before := time.Now(), len(healthy.requests())
 		flood(t, p, 20, "/"+healthy.url("/"))
 		var last time.Time

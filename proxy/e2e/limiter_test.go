@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"postern/sync/pgtest/intime"
 )
 
 func TestLimitHoldsInAnyWindow(t *testing.T) {
@@ -30,12 +32,10 @@ endpoints:
 	for range 20 {
 		p.accept("POST", "/to/limited", "x")
 	}
-	inTime(t, 2*time.Second, "ingest of 20 events behind a limit", func() time.Duration {
-		start := time.Now()
+	intime.Since(t, 2*time.Second, "ingest of 20 events behind a limit", func() {
 		for range 20 {
 			p.accept("POST", "/to/shut", "x")
 		}
-		return time.Since(start)
 	})
 	r.wait(12, patience)
 	p.kill()

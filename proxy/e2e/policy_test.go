@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"postern/sync/pgtest/intime"
 )
 
 // retry.statuses overrides the transient ones, both ways; headers of the application override within bounds.
@@ -30,7 +32,7 @@ func TestTimeoutOfAnEvent(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, script(reply{Hang: true}))
 	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { timeout: 300ms, retry: { max_attempts: 1 } }\n")
-	inTime(t, 650*time.Millisecond, "an attempt with a timeout of 300 ms", func() time.Duration {
+	intime.Hold(t, 650*time.Millisecond, "an attempt with a timeout of 300 ms", func() time.Duration {
 		e := p.waitState(p.accept("POST", "/"+r.url("/"), "x"), "dead_letter", patience)
 		if e.Attempts[0].Error != "timeout" || e.Attempts[0].DurationMs < 290 {
 			t.Errorf("%+v, want timeout after 300 ms", e.Attempts)

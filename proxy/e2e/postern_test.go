@@ -50,7 +50,7 @@ const manyRetries = "targets: { allow_private: true }\ndefaults:\n  timeout: 30s
 const patient = "breaker: { failure_threshold: 100000, slow_failure_threshold: 100000 }"
 
 // patience is how long a test waits for what says nothing of time: a busy machine may take very long for anything. What
-// Postern promises to do within a time is judged by its own records, or by inTime.
+// Postern promises to do within a time is judged by its own records, or by package intime.
 const patience = 2 * time.Minute
 
 // postern is one running process, or one that can be started again on the same data.
@@ -242,21 +242,6 @@ func (p *postern) eventually(limit time.Duration, what string, ok func() bool) {
 		}
 		<-tick.C
 	}
-}
-
-// inTime holds something that does not end by itself in a moment against the time that Postern promises for it. A busy
-// machine can be late by more than that, but hardly every time: the quickest of five tries counts, and the first that is
-// in time ends it.
-func inTime(t testing.TB, limit time.Duration, what string, try func() time.Duration) {
-	t.Helper()
-	var took []time.Duration
-	for range 5 {
-		took = append(took, try())
-		if took[len(took)-1] <= limit {
-			return
-		}
-	}
-	t.Errorf("%s took %v, want %v at most", what, took, limit)
 }
 
 // freeAddr finds a port that is free now.

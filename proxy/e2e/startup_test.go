@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"postern/sync/pgtest/intime"
 )
 
 // failing starts a Postern that cannot start, and returns its exit code and what it said.
@@ -31,9 +33,11 @@ func TestSpoolInUse(t *testing.T) {
 	if err := os.Symlink(filepath.Join(p.dir, "data"), filepath.Join(second.dir, "data")); err != nil {
 		t.Fatal(err)
 	}
-	if code, text := failing(t, second, 5*time.Second); code != 1 || !strings.Contains(text, "in use") {
-		t.Errorf("exit code %d: %s", code, text)
-	}
+	intime.Since(t, 5*time.Second, "the refusal", func() {
+		if code, text := failing(t, second, patience); code != 1 || !strings.Contains(text, "in use") {
+			t.Errorf("exit code %d: %s", code, text)
+		}
+	})
 	for _, command := range []string{"check", "compact", "salvage"} {
 		_, stderr, code := p.run("spool", command, "--data", filepath.Join(p.dir, "data"))
 		if code != 1 || !strings.Contains(stderr, "in use") {
@@ -56,7 +60,7 @@ func TestPortInUse(t *testing.T) {
 		second := newPostern(t, "")
 		use(second)
 		second.configure(calm + probes)
-		if code, text := failing(t, second, 5*time.Second); code != 1 || !strings.Contains(text, taken) || !strings.Contains(text, option) {
+		if code, text := failing(t, second, patience); code != 1 || !strings.Contains(text, taken) || !strings.Contains(text, option) {
 			t.Errorf("exit code %d: %s", code, text)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"postern/sync/pgtest/intime"
 )
 
 // A client that waits for the first attempt gets its answer while Postern stops, if the attempt ends within the grace, and
@@ -104,7 +106,7 @@ endpoints:
 	later.wait(2, patience)
 	broken.wait(1, patience)
 	stopped := false
-	inTime(t, 3*time.Second, "a stop with nothing on its way", func() time.Duration {
+	intime.Hold(t, 3*time.Second, "a stop with nothing on its way", func() time.Duration {
 		if stopped {
 			p.start()
 		}
