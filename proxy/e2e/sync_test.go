@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"postern/sync/pgtest"
+	"postern/sync/pgtest/intime"
 )
 
 // synced is a configuration with a Postgres.
@@ -20,7 +21,7 @@ func synced(db *pgtest.DB, more string) string {
 // ask runs one query for one value, with the schema as search path.
 func ask[T any](t *testing.T, db *pgtest.DB, query string, args ...any) (v T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, db.DSN)
 	if err != nil {
@@ -128,35 +129,44 @@ func TestPostgresComesAndGoes(t *testing.T) {
 	must(t, server.Down())
 	r := newReceiver(t, nil)
 	p := startPostern(t, synced(db, ""))
-	deliver := func(n, total int) {
+	sent := 0
+	deliver := func() {
 		t.Helper()
-		start := time.Now()
-		for range n {
-			p.accept("POST", "/"+r.url("/"), "x")
-		}
-		r.wait(total, patience)
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("%d events took %v", n, took)
-		}
+		intime.Since(t, 5*time.Second, "20 events", func() {
+			for range 20 {
+				p.accept("POST", "/"+r.url("/"), "x")
+			}
+			sent += 20
+			r.wait(sent, patience)
+		})
 	}
-	deliver(20, 20)
+	arrived := func() bool {
+		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == sent
+	}
+	deliver()
 	must(t, server.Up())
 	p.eventually(patience, "the rows to arrive", func() bool {
 		var s struct{ Sync struct{ Connected bool } }
 		p.api("GET", "status", "", &s)
-		return s.Sync.Connected && ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 20
+		return s.Sync.Connected && arrived()
 	})
 	must(t, server.Freeze())
-	deliver(20, 40)
-	start := time.Now()
-	if code := p.stop(15 * time.Second); code != 0 || time.Since(start) > 10*time.Second {
-		t.Errorf("exit code %d after %v in a black hole", code, time.Since(start))
-	}
+	deliver()
+	stopped := false
+	intime.Hold(t, 10*time.Second, "a stop in a black hole", func() time.Duration {
+		if stopped {
+			p.start()
+		}
+		stopped = true
+		start := time.Now()
+		if code := p.stop(patience); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		return time.Since(start)
+	})
 	must(t, server.Thaw())
 	p.start()
-	p.eventually(patience, "all rows to arrive", func() bool {
-		return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 40
-	})
+	p.eventually(patience, "all rows to arrive", arrived)
 }
 
 // Attempts are counted as ever while Postgres is away: exactly three, then a dead letter.

@@ -30,7 +30,7 @@ const Env = "POSTERN_TEST_CHROMIUM"
 var errMissing = errors.New("no Chromium was found: install one (apt-get install chromium), or name its program in " + Env + "; .ci/chromium does it")
 
 // limit bounds all that a test does with its browser; the first start on a busy machine alone may take ten seconds.
-const limit = 90 * time.Second
+const limit = 4 * time.Minute
 
 // Find returns the program: the one in POSTERN_TEST_CHROMIUM, else the first of the usual names in PATH.
 func Find() (string, error) {
