@@ -69,6 +69,8 @@ type Stats struct {
 	Delivered                   int64 // summaries kept
 	FileBytes                   int64 // the size of the files
 	UsedBytes                   int64 // of them in use; the rest is free pages
+	FreeBytes                   int64 // what events may still take of MaxBytes; the disk may have less
+	MaxBytes                    int64 // what the files may use
 	HistoryBytes                int64 // summaries, attempts and outbox
 	HistoryDropped              int64 // rows dropped for history_max_bytes since the spool was made
 	OutboxRows                  int64

@@ -101,6 +101,11 @@ func (r *room) fits(n int64) error {
 	return r.allocateFor(n)
 }
 
+// free is what events may still take of max_bytes.
+func (r *room) free() int64 {
+	return max(0, r.maxBytes-r.st.space.used()-r.promise()-r.reserve)
+}
+
 func (r *room) stuck(n int64) bool {
 	if r.stuckSize == 0 || n < r.stuckSize {
 		return false

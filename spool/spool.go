@@ -53,6 +53,7 @@ type Spool struct {
 	closed   bool
 	fileSize int64
 	used     int64
+	free     int64
 
 	closing chan struct{} // closed by Close
 	stopped chan struct{} // closed when the committer has ended
@@ -120,11 +121,12 @@ func (s *Spool) publish(t *txn) {
 
 // noteSpace makes the committer's view of the file visible to Stats.
 func (s *Spool) noteSpace() {
+	free := s.room.free()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.full = s.room.refused > 0
 	s.fileSize = max(s.store.allocated, s.store.space.highWater)
-	s.used = s.store.space.used()
+	s.used, s.free = s.store.space.used(), free
 }
 
 // setRow puts an endpoint's row in its place; nil removes it. s.mu is held.

@@ -49,7 +49,7 @@ func (s *Spool) memoryStats() Stats {
 	defer s.mu.Unlock()
 	c := &s.counters
 	st := Stats{
-		FileBytes: s.fileSize, UsedBytes: s.used,
+		FileBytes: s.fileSize, UsedBytes: s.used, FreeBytes: s.free, MaxBytes: s.cfg.MaxBytes,
 		HistoryBytes: c.doneBytes + c.outboxBytes, HistoryDropped: c.historyDropped, OutboxRows: c.outboxRows,
 		SetAside: c.setAside, SalvageLost: c.salvageLost,
 		LastHour: s.minutes.sum(s.now()),

@@ -14,7 +14,6 @@ import (
 	"postern/proxy/ingest"
 	"postern/proxy/scheduler"
 	"postern/proxy/server"
-	"postern/proxy/telemetry"
 	"postern/proxy/ui"
 	"postern/spool"
 )
@@ -73,22 +72,6 @@ func (a *app) guard(l configs.Listener, i int, tokenHeader string) *guard.Guard 
 		cfg.Tokens = guard.TokenFile(l.TokenFile, l.Token)
 	}
 	return guard.New(cfg)
-}
-
-// notReady gives the reasons why nothing should be handed over now.
-func (a *app) notReady() []string {
-	var reasons []string
-	if a.stopping.Load() {
-		reasons = append(reasons, "postern is stopping")
-	}
-	stats := a.spool.Stats()
-	if !stats.Writable {
-		reasons = append(reasons, "the spool cannot be written: events are refused and nothing is sent until it can (the log says why)")
-	}
-	if stats.Full {
-		reasons = append(reasons, "the spool is full: the biggest event that was refused does not fit yet, smaller ones may, and deliveries go on")
-	}
-	return reasons
 }
 
 // spoolSide is the spool as people see it: an event is in flight while its attempt runs, not while it waits in memory.
@@ -259,36 +242,4 @@ func (a *app) latency(endpoint string) map[string][]admin.LatencySlot {
 		out[name] = list
 	}
 	return out
-}
-
-// gauges is the state of things at a scrape.
-func (a *app) gauges() telemetry.Gauges {
-	stats := spoolSide{a.spool, a.scheduler}.Stats()
-	g := telemetry.Gauges{
-		Pending: stats.Pending, InFlight: stats.Leased, Failed: stats.Failed, Delivered: stats.Delivered, DeadLetter: stats.DeadLetter,
-		SpoolBytes: stats.FileBytes, SalvageLost: stats.SalvageLost, HistoryDropped: stats.HistoryDropped, SetAside: stats.SetAside,
-	}
-	if a.syncer != nil {
-		status := a.syncer.Status()
-		g.SyncLag, g.SyncRejected = time.Duration(status.LagSeconds*float64(time.Second)), status.RejectedRows
-	}
-	if !stats.OldestPending.IsZero() {
-		g.OldestPending = time.Since(stats.OldestPending)
-	}
-	if a.lines != nil {
-		g.LogDropped = a.lines.dropped.Load()
-	}
-	known := map[string]bool{}
-	for _, e := range a.scheduler.Gates() {
-		known[e.Name] = true
-		g.Endpoints = append(g.Endpoints, telemetry.EndpointGauges{
-			Endpoint: e.Name, Breaker: telemetry.ParseBreakerState(e.Gate.Breaker.String()), Paused: e.Gate.Paused,
-		})
-	}
-	for _, name := range endpointNames(a.book.config()) {
-		if !known[name] { // nothing was ever sent there
-			g.Endpoints = append(g.Endpoints, telemetry.EndpointGauges{Endpoint: name})
-		}
-	}
-	return g
 }

@@ -49,6 +49,8 @@ type app struct {
 	stopping  atomic.Bool
 	profiled  atomic.Bool // admin.pprof in force
 	workers   sync.WaitGroup
+
+	reloadRefused atomic.Bool // by the last reload
 }
 
 // exactSamples bounds the samples kept one by one for all endpoints together: 16 bytes each. Beyond it, and beyond
@@ -277,6 +279,7 @@ func (a *app) reload() {
 	if err == nil {
 		err = a.book.reload(next)
 	}
+	a.reloadRefused.Store(err != nil)
 	if err != nil {
 		a.log.Error("the new configuration is not valid; the running configuration stays in force", "error", err)
 		return

@@ -346,7 +346,7 @@ func TestDashboardNotReady(t *testing.T) {
 	if accepted := pour(t, p, 4000, "/http://"+addr+"/", "e"); len(accepted) == 4000 {
 		t.Fatal("the spool is not full")
 	}
-	const why = "Not ready: the spool is full: the biggest event that was refused does not fit yet, smaller ones may"
+	const why = "Not ready: the spool is full: not every event fits, smaller ones may"
 	tab.SeeText(".attention li", why)
 	tab.SeeText("[role=alert]", why)
 	tab.Accessible(axe, "not ready")

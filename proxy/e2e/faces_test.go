@@ -191,6 +191,16 @@ func (p *postern) probe(path string) int {
 	return resp.StatusCode
 }
 
+// gauges compares metrics without labels.
+func (p *postern) gauges(want map[string]float64) {
+	p.t.Helper()
+	for name, v := range want {
+		if got := p.metric(name); got != v {
+			p.t.Errorf("%s is %v, want %v", name, got, v)
+		}
+	}
+}
+
 // metric sums the samples of one metric whose line contains every one of the given parts.
 func (p *postern) metric(name string, parts ...string) float64 {
 	p.t.Helper()

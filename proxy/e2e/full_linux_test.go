@@ -136,6 +136,7 @@ func TestDiskRefusesWrites(t *testing.T) {
 	if ready, alive := p.probe("/readyz"), p.probe("/healthz"); ready != 503 || alive != 200 {
 		t.Errorf("/readyz %d, /healthz %d; want 503 and 200", ready, alive)
 	}
+	p.gauges(map[string]float64{"postern_ready": 0, "postern_spool_writable": 0, "postern_spool_full": 0})
 	close(release)
 	// Its result cannot be recorded; the next event has a slot now, and must not leave.
 	p.eventually(patience, "the retries of the commit to be told", func() bool { return strings.Count(p.log.String(), "cannot be written") > 0 })

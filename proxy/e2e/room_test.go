@@ -77,10 +77,17 @@ func TestMaxBytes(t *testing.T) {
 	if p.probe("/readyz") != 503 || p.probe("/healthz") != 200 {
 		t.Errorf("full: /readyz %d, /healthz %d; want 503 and 200", p.probe("/readyz"), p.probe("/healthz"))
 	}
-	const why = "the spool is full: the biggest event that was refused does not fit yet, smaller ones may"
+	const why = "the spool is full: not every event fits, smaller ones may"
 	p.typed(0, "status", "NO\n", why)
 	p.typed(0, "status --json", `"ready": false`, why)
 	p.typed(0, "top", "NOT READY", why)
+	p.gauges(map[string]float64{"postern_ready": 0, "postern_spool_writable": 1, "postern_spool_full": 1, "postern_spool_max_bytes": 4 << 20})
+	if free := p.metric("postern_spool_free_bytes"); free > 64<<10 {
+		t.Errorf("a spool that refused 64 KiB has %v bytes free", free)
+	}
+	if n := p.metric("postern_endpoint_waiting", addr); n < float64(len(accepted)-32) {
+		t.Errorf("%v of %d events wait", n, len(accepted))
+	}
 	if size := spoolSize(t, p); size > 4<<20 {
 		t.Errorf("the data directory has %d bytes, max_bytes is 4 MiB", size)
 	}
@@ -91,6 +98,7 @@ func TestMaxBytes(t *testing.T) {
 	p.settled(patience)
 	oncePerEvent(t, r, accepted)
 	p.eventually(patience, "/readyz to be 200 again", func() bool { return p.probe("/readyz") == 200 })
+	p.gauges(map[string]float64{"postern_ready": 1, "postern_spool_writable": 1, "postern_spool_full": 0})
 	p.accept("POST", "/"+r.url("/"), strings.Repeat("x", 64<<10))
 }
 

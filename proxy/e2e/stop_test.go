@@ -217,6 +217,7 @@ func TestReloadOfAFileThatWasCutOff(t *testing.T) {
 		if strings.Count(p.log.String(), "the running configuration stays in force") == before {
 			t.Errorf("%s: the reload was not refused: %s", what, p.log.String())
 		}
+		p.gauges(map[string]float64{"postern_config_last_reload_successful": 0})
 		p.waitState(p.accept("POST", "/to/a", what), "delivered", patience)
 		os.Remove(path)
 		p.configure(named)
@@ -225,6 +226,7 @@ func TestReloadOfAFileThatWasCutOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.reload()
+	p.gauges(map[string]float64{"postern_config_last_reload_successful": 1})
 	if a := p.send("POST", "/to/a", "x"); a.Status != 404 {
 		t.Errorf("after {} the endpoint is still there: status %d", a.Status)
 	}

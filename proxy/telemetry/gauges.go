@@ -43,6 +43,7 @@ type EndpointGauges struct {
 	Endpoint string
 	Breaker  BreakerState
 	Paused   bool
+	Waiting  int64 // events that wait for an attempt
 }
 
 // Gauges is a snapshot of the state of things. The counts of events are exclusive: an event in flight is counted as
@@ -51,7 +52,14 @@ type Gauges struct {
 	Pending, InFlight, Failed, Delivered, DeadLetter int64
 	// OldestPending is the age of the oldest event that was never tried; zero where there is none.
 	OldestPending time.Duration
-	SpoolBytes    int64
+	// Ready is what /readyz says; Writable and Full are what the spool says.
+	Ready, Writable, Full bool
+	// Concurrency is how many attempts may be in flight.
+	Concurrency int
+	// ReloadRefused says that the last configuration that was to be put in force was not valid.
+	ReloadRefused bool
+	// SpoolBytes is the size of the files, MaxBytes what it may be, FreeBytes what events may still take of that.
+	SpoolBytes, FreeBytes, MaxBytes int64
 	// SalvageLost, HistoryDropped and SetAside are records lost by salvage, rows dropped for room, and records that
 	// could not be decoded, since the spool was made.
 	SalvageLost, HistoryDropped, SetAside int64
@@ -79,8 +87,15 @@ func (m *Metrics) writeGauges(page io.Writer, g Gauges) {
 		name, kind, help string
 		v                float64
 	}{
+		{"postern_ready", gauge, "1 while /readyz says 200, 0 while it says 503.", btof(g.Ready)},
+		{"postern_concurrency_limit", gauge, "Attempts that may be in flight at once, all endpoints together.", float64(g.Concurrency)},
+		{"postern_config_last_reload_successful", gauge, "0 where the configuration that was last reloaded was refused.", btof(!g.ReloadRefused)},
 		{"postern_oldest_pending_seconds", gauge, "Age of the oldest event that was never tried.", max(g.OldestPending, 0).Seconds()},
 		{"postern_spool_bytes", gauge, "Size of the spool's files.", float64(g.SpoolBytes)},
+		{"postern_spool_free_bytes", gauge, "What events may still take of spool.max_bytes; the disk may have less.", float64(g.FreeBytes)},
+		{"postern_spool_max_bytes", gauge, "What the spool's files may use: spool.max_bytes.", float64(g.MaxBytes)},
+		{"postern_spool_writable", gauge, "0 while the disk refuses commits: events are refused, and nothing is sent.", btof(g.Writable)},
+		{"postern_spool_full", gauge, "1 while there is no room for an event of the size that was refused.", btof(g.Full)},
 		{"postern_spool_salvage_lost_total", counter, "Records that salvaging a damaged spool could not read.", float64(g.SalvageLost)},
 		{"postern_spool_history_dropped_total", counter, "Rows of history dropped to stay within history_max_bytes.", float64(g.HistoryDropped)},
 		{"postern_spool_set_aside_total", counter, "Records that could not be decoded and were set aside.", float64(g.SetAside)},
@@ -94,7 +109,7 @@ func (m *Metrics) writeGauges(page io.Writer, g Gauges) {
 	m.writeEndpointGauges(page, g.Endpoints)
 }
 
-// writeEndpointGauges shows the worst of the endpoints that share a label value: the page must not name a series twice.
+// writeEndpointGauges shows the worst of the endpoints that share a label value, and the sum of what waits for them: the page must not name a series twice.
 func (m *Metrics) writeEndpointGauges(page io.Writer, endpoints []EndpointGauges) {
 	if len(endpoints) == 0 {
 		return
@@ -107,17 +122,23 @@ func (m *Metrics) writeEndpointGauges(page io.Writer, endpoints []EndpointGauges
 		if !ok {
 			order = append(order, key)
 		}
-		worst[key] = EndpointGauges{Breaker: max(seen.Breaker, e.Breaker), Paused: seen.Paused || e.Paused}
+		worst[key] = EndpointGauges{Breaker: max(seen.Breaker, e.Breaker), Paused: seen.Paused || e.Paused, Waiting: seen.Waiting + e.Waiting}
 	}
 	writeHead(page, "postern_breaker_state", gauge, "State of the endpoint's breaker: 0 closed, 1 half_open, 2 open.")
 	for _, key := range order {
 		fmt.Fprintf(page, "postern_breaker_state%s %d\n", key, worst[key].Breaker)
+	}
+	writeHead(page, "postern_endpoint_waiting", gauge, "Events that wait for an attempt at the endpoint, first or further.")
+	for _, key := range order {
+		fmt.Fprintf(page, "postern_endpoint_waiting%s %d\n", key, worst[key].Waiting)
 	}
 	writeHead(page, "postern_endpoint_paused", gauge, "1 where the endpoint is paused, by a person or by a 410 answer.")
 	for _, key := range order {
 		fmt.Fprintf(page, "postern_endpoint_paused%s %d\n", key, btoi(worst[key].Paused))
 	}
 }
+
+func btof(b bool) float64 { return float64(btoi(b)) }
 
 func btoi(b bool) int {
 	if b {

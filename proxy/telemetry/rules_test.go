@@ -32,7 +32,7 @@ var (
 	matcher    = regexp.MustCompile(`([a-z_]+)="([a-z_]*)"`)
 )
 
-// TestShippedAlerts: each names metrics that there are, and says what to do.
+// TestShippedAlerts: each names metrics that there are, and says what to do, in itself and in the runbook.
 func TestShippedAlerts(t *testing.T) {
 	text, err := os.ReadFile(rulesDir + "postern.rules.yaml")
 	if err != nil {
@@ -45,10 +45,17 @@ func TestShippedAlerts(t *testing.T) {
 	if len(file.Groups) != 1 || len(file.Groups[0].Rules) < 7 {
 		t.Fatalf("%d groups", len(file.Groups))
 	}
+	runbook, err := os.ReadFile("../../docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	page := busyPage(t)
 	for _, rule := range file.Groups[0].Rules {
 		if !strings.HasPrefix(rule.Alert, "Postern") {
 			t.Errorf("%q has not our prefix", rule.Alert)
+		}
+		if !strings.Contains(string(runbook), "`"+rule.Alert+"`") {
+			t.Errorf("the runbook does not say what to do about %s", rule.Alert)
 		}
 		page.knows(t, rule.Alert, rule.Expr)
 		if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || !strings.Contains(rule.Annotations["description"], "postern ") {
@@ -79,7 +86,7 @@ func (p page) knows(t *testing.T, where, expr string) {
 // busyPage has a series of every family.
 func busyPage(t *testing.T) page {
 	t.Helper()
-	m := New(Config{Source: SourceFunc(func() Gauges { return Gauges{Endpoints: []EndpointGauges{{Endpoint: "a"}}} })})
+	m := New(Config{RejectReasons: []string{"spool_full"}, Source: SourceFunc(func() Gauges { return Gauges{Endpoints: []EndpointGauges{{Endpoint: "a"}}} })})
 	m.Configured("a")
 	m.Rejected("no_target")
 	return scrape(t, m)

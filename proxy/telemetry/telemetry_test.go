@@ -141,6 +141,7 @@ func TestAdHocEndpointsShareALabelBeyondTheFirstHundred(t *testing.T) {
 	m.Accepted("late-but-configured")
 	states[4000].Breaker = BreakerHalfOpen
 	states[4001].Paused = true
+	states[4002].Waiting, states[4003].Waiting = 3, 4
 
 	p := scrape(t, m)
 	if got := p.count("postern_accepted_total"); got != 102 {
@@ -151,6 +152,7 @@ func TestAdHocEndpointsShareALabelBeyondTheFirstHundred(t *testing.T) {
 	p.want(t, counter, "postern_accepted_total|endpoint=late-but-configured", 1)
 	p.want(t, gauge, "postern_breaker_state|endpoint=ad_hoc", 1)
 	p.want(t, gauge, "postern_endpoint_paused|endpoint=ad_hoc", 1)
+	p.want(t, gauge, "postern_endpoint_waiting|endpoint=ad_hoc", 7)
 	p.want(t, gauge, "postern_breaker_state|endpoint=https://h3.example", 0)
 	if got := len(m.endpoints); got != 102 {
 		t.Errorf("%d endpoints are remembered: hosts beyond the hundredth must take no memory", got)
@@ -177,8 +179,9 @@ func TestGauges(t *testing.T) {
 			Endpoints: []EndpointGauges{
 				{Endpoint: "a", Breaker: ParseBreakerState("closed")},
 				{Endpoint: "b", Breaker: ParseBreakerState("half_open")},
-				{Endpoint: "c", Breaker: ParseBreakerState("open"), Paused: true},
+				{Endpoint: "c", Breaker: ParseBreakerState("open"), Paused: true, Waiting: 12},
 			},
+			Writable: true, Concurrency: 256, ReloadRefused: true, FreeBytes: 10, MaxBytes: 1 << 30,
 			SyncLag: 1500 * time.Millisecond, SyncRejected: 9,
 		}
 	})})
@@ -193,6 +196,14 @@ func TestGauges(t *testing.T) {
 	p.want(t, gauge, "postern_endpoint_paused|endpoint=c", 1)
 	p.want(t, gauge, "postern_oldest_pending_seconds", 90)
 	p.want(t, gauge, "postern_spool_bytes", 3<<40)
+	p.want(t, gauge, "postern_endpoint_waiting|endpoint=a", 0)
+	p.want(t, gauge, "postern_endpoint_waiting|endpoint=c", 12)
+	for name, want := range map[string]float64{
+		"postern_ready": 0, "postern_spool_writable": 1, "postern_spool_full": 0, "postern_concurrency_limit": 256,
+		"postern_config_last_reload_successful": 0, "postern_spool_free_bytes": 10, "postern_spool_max_bytes": 1 << 30,
+	} {
+		p.want(t, gauge, name, want)
+	}
 	p.want(t, gauge, "postern_sync_lag_seconds", 1.5)
 	p.want(t, counter, "postern_spool_salvage_lost_total", 6)
 	p.want(t, counter, "postern_spool_history_dropped_total", 7)
