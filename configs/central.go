@@ -46,17 +46,23 @@ func Central(o Options) (c *Config, other, err error) {
 var syncKey = regexp.MustCompile(`^sync\s*:`)
 
 // blocks cuts the top-level entries whose first line matches out of a file in block style, for one that is no YAML as a
-// whole.
+// whole. Other lines are left empty, so that numbers of lines stay what they are; without such an entry there is no text.
 func blocks(text string, key *regexp.Regexp) string {
 	var found strings.Builder
-	inside := false
+	inside, any := false, false
 	for line := range strings.Lines(text) {
 		if first := line[0]; first != ' ' && first != '\t' && first != '#' && first != '\n' && first != '\r' {
 			inside = key.MatchString(line)
+			any = any || inside
 		}
 		if inside {
 			found.WriteString(line)
+		} else {
+			found.WriteByte('\n')
 		}
+	}
+	if !any {
+		return ""
 	}
 	return found.String()
 }

@@ -4,78 +4,68 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-
-	"github.com/goccy/go-yaml/ast"
+	"slices"
 )
 
-// Listeners finds out where the Postern of a configuration listens, and with which token files, and looks at nothing
-// else: who asks a running Postern must not be kept from it by a mistake that the next start would meet, or by a secret
-// that only Postern may read. Token files are named and not read.
+// IngestListener finds out where the Postern of a configuration takes requests, and AdminListener where its admin API is,
+// each with its token file. They look at nothing else: who asks a running Postern must not be kept from it by a mistake
+// that the next start would meet, or by a secret that only Postern may read. Token files are named and not read.
 //
-// The addresses are always usable ones: where the file, or one of these four settings in it, cannot be read, they are
-// the defaults, and the error says why.
-func Listeners(o Options) (ingest, admin Listener, err error) {
+// err means that the address cannot be told: the file cannot be read, or is wrong where the address stands or may be
+// meant to stand. Another Postern may be at the default address then. A file that says nothing of an address means the
+// default. aside is what is wrong beside an address that is known, such as one that o gives.
+func IngestListener(o Options) (l Listener, aside, err error) {
+	return o.find(face{"", "listen", "token_file", regexp.MustCompile(`^(listen|token_file)\s*:`)})
+}
+
+// AdminListener is described at IngestListener.
+func AdminListener(o Options) (l Listener, aside, err error) {
+	return o.find(face{"admin", "admin.listen", "admin.token_file", regexp.MustCompile(`^admin\s*:`)})
+}
+
+// face is one of the two listeners that commands ask: its keys, and the lines that begin its blocks.
+type face struct {
+	section, listen, token string
+	lines                  *regexp.Regexp
+}
+
+// of is the face's listener, and what a flag or a variable says about its address.
+func (f face) of(c *Config, o Options) (l *Listener, flag string) {
+	if f.section == "" {
+		return &c.Listen, o.Listen
+	}
+	return &c.Admin, o.AdminListen
+}
+
+func (o Options) find(f face) (l Listener, aside, err error) {
 	if o.Getenv == nil {
 		o.Getenv = os.LookupEnv
 	}
 	c := Defaults()
-	path, data, fileErr := o.readFile()
+	path, data, err := o.readFile()
 	r := newReader(path, filepath.Dir(inDir(o.Dir, path)), o.Getenv)
-	c.glance(r, data)
-	o = Options{Listen: o.Listen, AdminListen: o.AdminListen, Getenv: func(string) (string, bool) { return "", false }}
-	o.apply(c, r)
-	for _, l := range []*Listener{&c.Listen, &c.Admin} {
-		if l.TokenFile != "" {
-			l.TokenFile = inDir(r.base, l.TokenFile)
-		}
+	known := false
+	if err == nil {
+		known = c.glance(r, data, f)
+		err = join(r.problems)
 	}
-	if fileErr != nil {
-		return c.Listen, c.Admin, fileErr
+	r.problems = nil
+	Options{Listen: o.Listen, AdminListen: o.AdminListen, Getenv: o.Getenv}.apply(c, r)
+	listener, flag := f.of(c, o)
+	if listener.TokenFile != "" {
+		listener.TokenFile = inDir(r.base, listener.TokenFile)
 	}
-	return c.Listen, c.Admin, join(r.problems)
+	r.keep(f.listen)
+	switch {
+	case len(r.problems) > 0:
+		return *listener, err, join(r.problems)
+	case known || flag != "":
+		return *listener, err, nil
+	}
+	return *listener, nil, err
 }
 
-// glance reads the four settings. Of a file that is no YAML it reads the blocks that hold them.
-func (c *Config) glance(r *reader, data []byte) {
-	root := r.parseDocument(data)
-	if root == nil {
-		if text := blocks(string(data), listenerKey); text != "" {
-			r.problems = nil
-			root = r.parseDocument([]byte(text))
-		}
-	}
-	top := r.entries(root)
-	r.pick(c.fields(), top, "", "listen", "token_file")
-	if admin, ok := top["admin"]; ok {
-		r.pick(c.adminFields(), r.entries(admin), "admin", "listen", "token_file")
-	}
+// keep drops the problems of all other keys.
+func (r *reader) keep(keys ...string) {
+	r.problems = slices.DeleteFunc(r.problems, func(p *Problem) bool { return !slices.Contains(keys, p.Key) })
 }
-
-// entries are a mapping's values by their keys; what is no mapping has none.
-func (r *reader) entries(n ast.Node) map[string]ast.Node {
-	before := len(r.problems)
-	pairs, _ := r.pairs(n, "")
-	r.problems = r.problems[:before] // a key that is there twice is for the check to tell
-	values := make(map[string]ast.Node, len(pairs))
-	for _, p := range pairs {
-		values[p.name] = p.value
-	}
-	return values
-}
-
-// pick reads some fields of a section.
-func (r *reader) pick(s section, values map[string]ast.Node, path string, names ...string) {
-	for _, name := range names {
-		value, ok := values[name]
-		if !ok || r.resolve(value) == nil {
-			continue
-		}
-		for _, f := range s {
-			if f.name == name {
-				f.kind.read(r, value, joinPath(path, name))
-			}
-		}
-	}
-}
-
-var listenerKey = regexp.MustCompile(`^(listen|token_file|admin)\s*:`)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"postern/configs"
 	"postern/proxy/client"
 )
 
@@ -13,7 +12,7 @@ import (
 type adminFlags struct {
 	Admin     string `placeholder:"ADDR" fromenv:"POSTERN_ADMIN" group:"admin" help:"Admin API of the running Postern: http://HOST:PORT or unix:PATH. Unless given: the address in --config, else http://127.0.0.1:8090."`
 	TokenFile string `placeholder:"FILE" fromenv:"POSTERN_ADMIN_TOKEN_FILE" group:"admin" help:"File with the admin API's token, where it asks for one."`
-	Config    string `short:"c" placeholder:"FILE" fromenv:"POSTERN_CONFIG" group:"admin" help:"Take both from this configuration file."`
+	Config    string `short:"c" placeholder:"FILE" fromenv:"POSTERN_CONFIG" group:"admin" help:"Take both from this configuration file; one that does not tell the address is refused."`
 }
 
 // jsonFlag switches from a table to JSON.
@@ -25,7 +24,7 @@ type jsonFlag struct {
 // that merely lies in the working directory is not read, since most calls come from elsewhere.
 func (f adminFlags) open(s *session) (*client.Admin, error) {
 	place := whereabouts{address: f.Admin, tokenFile: f.TokenFile, config: f.Config}
-	return connect(s, place, func(_, admin configs.Listener) configs.Listener { return admin }, client.NewAdmin)
+	return connect(s, place, adminFace, client.NewAdmin)
 }
 
 func (s *session) agent() string { return "Postern/" + Version }

@@ -19,7 +19,7 @@ type healthcheckCmd struct {
 
 // Help is shown under the command's usage.
 func (healthcheckCmd) Help() string {
-	return "Exit code 0: yes. Exit code 1: no, or nobody answers. It serves exec probes and images without a shell.\n\nExample:\n\n    postern healthcheck\n    postern healthcheck --live --admin unix:/run/postern-admin.sock"
+	return "Exit code 0: yes. 1: no, or nobody answers. 2: wrong usage, or a configuration was named that does not tell where to ask. It serves exec probes and images without a shell.\n\nExample:\n\n    postern healthcheck\n    postern healthcheck --live --admin unix:/run/postern-admin.sock"
 }
 
 // Run asks one probe.

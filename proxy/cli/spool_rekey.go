@@ -98,7 +98,7 @@ GET /api/v1/spool/keys tells. To have it now, stop Postern and run this command 
 // await asks the running Postern until it has rewritten everything with the key and, for a while, until the file is copied.
 func (c *spoolRekeyCmd) await(s *session, cfg *configs.Config, want string) (copyOwed bool, err error) {
 	place := whereabouts{config: cfg.File}
-	admin, err := connect(s, place, func(_, admin configs.Listener) configs.Listener { return admin }, client.NewAdmin)
+	admin, err := connect(s, place, adminFace, client.NewAdmin)
 	if err != nil {
 		return false, err
 	}

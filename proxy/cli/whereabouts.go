@@ -12,12 +12,17 @@ import (
 // whereabouts is what the flags say about one face of a running Postern.
 type whereabouts struct{ address, tokenFile, config string }
 
-// connect prepares a client of one face. A configuration that cannot be read is no reason to give up: the running
-// Postern may be well although its next start would not be, and a probe that fails then would bring that start about.
-func connect[T any](s *session, w whereabouts, face func(ingest, admin configs.Listener) configs.Listener, dial func(client.Config) (T, error)) (T, error) {
+// connect prepares a client of one face. A configuration that would not start is no reason to give up: the running
+// Postern may be well although its next start would not be, and a probe that fails then would bring that start about. One
+// that leaves open where Postern listens is: the Postern at the default address may be another one.
+func connect[T any](s *session, w whereabouts, f face, dial func(client.Config) (T, error)) (T, error) {
+	var none T
 	cfg := client.Config{Address: w.address, TokenFile: w.tokenFile, UserAgent: s.agent()}
 	if cfg.Address == "" {
-		running := face(s.listeners(w.config))
+		running, err := s.listener(w.config, f)
+		if err != nil {
+			return none, err
+		}
 		cfg.Address = running.Address
 		if cfg.TokenFile == "" {
 			cfg.TokenFile = s.readableToken(running.TokenFile)
@@ -31,19 +36,34 @@ func connect[T any](s *session, w whereabouts, face func(ingest, admin configs.L
 	return c, err
 }
 
-// listeners tells where the Postern of the named configuration listens; without one, and without the variables that
-// `run` reads too, the addresses are empty.
-func (s *session) listeners(file string) (ingest, admin configs.Listener) {
-	listen, _ := s.Env("POSTERN_LISTEN")
-	adminListen, _ := s.Env("POSTERN_ADMIN_LISTEN")
+// face is one of the listeners of a running Postern.
+type face struct {
+	name  string // of its part
+	flag  string // that gives its address, with the variable that does
+	given string // the variable that `run` reads
+	find  func(configs.Options) (l configs.Listener, aside, err error)
+}
+
+var (
+	ingestFace = face{"ingest", "--ingest ADDRESS (POSTERN_INGEST)", "POSTERN_LISTEN", configs.IngestListener}
+	adminFace  = face{"the admin API", "--admin ADDRESS (POSTERN_ADMIN)", "POSTERN_ADMIN_LISTEN", configs.AdminListener}
+)
+
+// listener tells where the Postern of the named configuration listens; without one, and without the variable that `run`
+// reads too, the address is empty.
+func (s *session) listener(file string, f face) (configs.Listener, error) {
+	given, _ := s.Env(f.given)
 	if file == "" {
-		return configs.Listener{Address: listen}, configs.Listener{Address: adminListen}
+		return configs.Listener{Address: given}, nil
 	}
-	ingest, admin, err := configs.Listeners(configs.Options{Path: file, Listen: listen, AdminListen: adminListen, Getenv: s.Env})
+	listener, aside, err := f.find(configs.Options{Path: file, Listen: given, AdminListen: given, Getenv: s.Env})
+	if aside != nil {
+		s.hint("%v", aside)
+	}
 	if err != nil {
-		s.hint("%v\nUnless an address is given, Postern is expected where it listens by default.", err)
+		return listener, usage("where %s listens cannot be told from the configuration, and the default address may be another Postern's:\n%w\nCorrect it, or give the address with %s.", f.name, err, f.flag)
 	}
-	return ingest, admin
+	return listener, nil
 }
 
 // readableToken passes over a token file that only the configuration names and that cannot be read: whether a token is

@@ -43,14 +43,58 @@ func TestABrokenConfigurationIsNoReasonToRestart(t *testing.T) {
 	}
 }
 
-// TestAConfigurationThatIsNotThere: the defaults are asked, and the reason is told. The variable that run reads as well
-// keeps this test from whatever listens at the default address.
-func TestAConfigurationThatIsNotThere(t *testing.T) {
+// TestAConfigurationThatLeavesOpenWhereTo: no command acts at the default address, where another Postern may be, when a
+// configuration was named and does not tell.
+func TestAConfigurationThatLeavesOpenWhereTo(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, c := range map[string]struct{ file, says string }{
+		"a mistyped key":       {file("key.yaml", "admin: { lisen: 127.0.0.1:1 }\nlisen: 127.0.0.1:2\n"), "key.yaml:"},
+		"not YAML":             {file("broken.yaml", "a: [\n"), "broken.yaml:1:"},
+		"not there":            {filepath.Join(dir, "absent.yaml"), "absent.yaml: "},
+		"a folder, no file":    {dir, dir + ": "},
+		"an address of no use": {file("bad.yaml", "admin: { listen: 8090 }\nlisten: 8089\n"), "bad.yaml:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, args := range [][]string{
+				{"healthcheck"}, {"status"}, {"top"}, {"events", "list"}, {"events", "retry", "evt_1"}, {"endpoints", "pause", "a"}, {"endpoints"},
+				{"dead-letters", "purge", "--all", "--yes"}, {"dead-letters", "replay", "--all"}, {"send", "https://p.example"},
+			} {
+				for _, p := range []typed{{args: append(args, "--config", c.file)}, {args: args, env: map[string]string{"POSTERN_CONFIG": c.file}}} {
+					got := p.run(t)
+					if got.code != 2 || got.stdout != "" || !strings.Contains(got.stderr, c.says) || !strings.Contains(got.stderr, "give the address with --") {
+						t.Errorf("%v: code %d: %s%s", p.args, got.code, got.stdout, got.stderr)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestAnAddressNeedsNoConfiguration: who gives the address is not kept from it. The variable that run reads gives it too,
+// but not the token, which is why the file's mistake is told then.
+func TestAnAddressNeedsNoConfiguration(t *testing.T) {
 	f := newFake(t, answers())
-	env := map[string]string{"POSTERN_CONFIG": filepath.Join(t.TempDir(), "absent.yaml"), "POSTERN_ADMIN_LISTEN": strings.TrimPrefix(f.URL, "http://")}
-	got := typed{args: []string{"healthcheck"}, env: env}.run(t)
-	if got.code != 0 || got.stdout != "ready\n" || !strings.Contains(got.stderr, "absent.yaml") {
-		t.Errorf("code %d: %s%s", got.code, got.stdout, got.stderr)
+	absent := filepath.Join(t.TempDir(), "absent.yaml")
+	for _, c := range []struct {
+		env   map[string]string
+		args  []string
+		hints bool
+	}{
+		{map[string]string{"POSTERN_CONFIG": absent, "POSTERN_ADMIN_LISTEN": strings.TrimPrefix(f.URL, "http://")}, nil, true},
+		{map[string]string{"POSTERN_CONFIG": absent, "POSTERN_ADMIN": f.URL}, nil, false},
+		{map[string]string{"POSTERN_CONFIG": absent}, []string{"--admin", f.URL}, false},
+	} {
+		got := typed{args: append([]string{"healthcheck"}, c.args...), env: c.env}.run(t)
+		if got.code != 0 || got.stdout != "ready\n" || strings.Contains(got.stderr, "absent.yaml") != c.hints {
+			t.Errorf("%v: code %d: %s%s", c.env, got.code, got.stdout, got.stderr)
+		}
 	}
 }
 
