@@ -76,7 +76,7 @@ func (s *Sign) fields() section {
 			doc: "The header of the scheme template, and of stripe where it is not Stripe-Signature."},
 		{name: "template", kind: plain(&s.Template, parseTemplate),
 			doc: "The value of the header of the scheme template, such as sha256={hex({timestamp}.{body})}; {id} and base64 work too."},
-		{name: "secrets", kind: secretList{&s.texts}, doc: "Secrets, newest first, so that one can be rotated without a gap."},
+		{name: "secrets", kind: secretList{&s.texts}, doc: "Secrets, newest first, so that one can be rotated without a gap; one per file."},
 	}
 }
 

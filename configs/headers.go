@@ -97,15 +97,18 @@ func refusedHeader(name string) string {
 
 // refusedValue tells why a header's value cannot be sent, without repeating it (RFC 9110, 5.5).
 func refusedValue(value string) string {
-	if value == "" {
+	if strings.TrimSpace(value) == "" {
 		return "the header's value is empty; write one, or remove the header"
 	}
 	if value != strings.Trim(value, " \t") {
 		return "the header's value begins or ends with a blank, which no receiver would see; remove it"
 	}
+	if strings.ContainsAny(value, "\r\n") {
+		return "the header's value has a line break (a control character) in it, which cannot be sent; write one value, on one line of its own file"
+	}
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c == 0x7f {
-			return "the header's value has a control character in it (a line break?), which cannot be sent; remove it"
+			return "the header's value has a control character in it, which cannot be sent; remove it"
 		}
 	}
 	return ""

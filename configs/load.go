@@ -159,9 +159,12 @@ func (s *Spool) largestHistory() int64 { return s.MaxBytes / 8 }
 
 // noControl refuses a secret that was pasted with something invisible in it.
 func noControl(text string) error {
+	if strings.ContainsAny(text, "\r\n") {
+		return errors.New("the value has a line break (a control character) in it; write one value, on one line")
+	}
 	for i := range len(text) {
 		if text[i] < ' ' || text[i] == 0x7f {
-			return errors.New("the value has a control character in it (a line break?); remove it")
+			return errors.New("the value has a control character in it; remove it")
 		}
 	}
 	return nil

@@ -146,7 +146,7 @@ func TestMistakesInFlags(t *testing.T) {
 		`POSTERN_LISTEN: listen: "8089" is not an address to listen on`,
 		`--admin-listen: admin.listen: "0.0.0.0:8090" is reachable from other machines and needs a token`,
 		`--data: spool.dir: the path begins or ends with a blank`,
-		`--sync-dsn: sync.dsn: the value has a control character in it`,
+		`--sync-dsn: sync.dsn: the value has a line break (a control character) in it`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)

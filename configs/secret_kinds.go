@@ -2,6 +2,7 @@ package configs
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/goccy/go-yaml/ast"
 )
@@ -59,7 +60,7 @@ func (l secretList) read(r *reader, n ast.Node, path string) {
 		at := indexPath(path, i)
 		r.where[at] = r.place(node)
 		text, ok := r.secretText(node, at)
-		if ok && text == "" {
+		if ok && strings.TrimSpace(text) == "" {
 			r.add(node, at, "the secret is empty; write one, or remove the entry")
 			ok = false
 		}

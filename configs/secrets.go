@@ -86,7 +86,7 @@ func (r *reader) readSecret(name string) (string, error) {
 		return "", fmt.Errorf("%w; correct the path, which is relative to the configuration file, or create the file", err)
 	}
 	text := strings.TrimRight(string(data), "\r\n")
-	if text == "" {
+	if strings.TrimSpace(text) == "" {
 		return "", fmt.Errorf("the file %s is empty; write the secret into it", quote(name))
 	}
 	return text, nil

@@ -25,6 +25,7 @@ func TestSecretsFromFiles(t *testing.T) {
 		{"blanks inside", "Bearer a b", "Bearer a b", ""},
 		{"empty", "", "", "is empty"},
 		{"a line break alone", "\n", "", "is empty"},
+		{"blanks alone", " \t\n", "", "is empty"},
 		{"line break inside", "SEC\nRET", "", "control character"},
 		{"NUL", "SEC\x00", "", "control character"},
 		{"a whole log", strings.Repeat("SEC", 30_000), "", "longer than 64KiB"},
@@ -65,6 +66,28 @@ func TestTokens(t *testing.T) {
 			t.Errorf("%q: error %v, want one that says %q", content, err, problem)
 		case problem != "" && strings.Contains(err.Error(), "SEC"):
 			t.Errorf("the error repeats the token: %v", err)
+		}
+	}
+}
+
+// TestTwoSecretsInOneFile: below each other they would sign as one secret that no receiver has.
+func TestTwoSecretsInOneFile(t *testing.T) {
+	for content, problem := range map[string]string{
+		"U0VDUkVU\nU0VDUkVUMg==\n": "line break", "SECRET\r\nSECRET2": "line break", "SEC\tRET": "control character", "SEC\x00RET": "control character", "  \n": "is empty",
+	} {
+		for _, scheme := range []string{"standard", "stripe", "hub"} {
+			dir := t.TempDir()
+			write(t, dir, "two", content)
+			text := at("sign: { scheme: " + scheme + `, secrets: [c2VjcmV0, "file:two", "${TWO}"] }`)
+			write(t, dir, "postern.yaml", text)
+			_, err := Load(Options{Dir: dir, Getenv: env{"TWO": content}.get})
+			if err == nil || strings.Count(err.Error(), "endpoints[0].sign.secrets[") != 2 || strings.Count(err.Error(), problem) != 2 && problem != "is empty" ||
+				!strings.Contains(err.Error(), problem) || strings.Contains(err.Error(), "SEC") || strings.Contains(err.Error(), "U0V") {
+				t.Errorf("%s, %q: %v", scheme, content, err)
+			}
+			if problem == "line break" && !strings.Contains(err.Error(), "one secret per file, and for a rotation one entry of sign.secrets") {
+				t.Errorf("%q: %v", content, err)
+			}
 		}
 	}
 }

@@ -57,6 +57,9 @@ func explainParse(parse *kong.ParseError) (text, command string) {
 		return text, command
 	}
 	command = last.FullPath()
+	if m := noArgument.FindStringSubmatch(text); m != nil {
+		return missing(m[1], last), command
+	}
 	word, unexpected := strings.CutPrefix(text, "unexpected argument ")
 	if !unexpected || strings.Contains(text, "did you mean") {
 		return text, command
@@ -84,7 +87,18 @@ func lastCommand(ctx *kong.Context) *kong.Node {
 	return nil
 }
 
+// missing names an argument that was not given, with what it may be.
+func missing(name string, command *kong.Node) string {
+	for _, arg := range command.Positional {
+		if arg.Name == name {
+			return fmt.Sprintf("<%s> is missing: %s", name, strings.TrimSuffix(arg.Help, "."))
+		}
+	}
+	return fmt.Sprintf("<%s> is missing", name)
+}
+
 var (
+	noArgument = regexp.MustCompile(`^expected "<([\w-]+)>(?: \.\.\.)?( <.*)?"$`)
 	noValue    = regexp.MustCompile(`^(--?[\w-]+): expected \w+ value but got "EOL" \(<EOL>\)$`)
 	negative   = regexp.MustCompile(`^(--[\w-]+): .*"(-\d[^"]*)" \(short flag\)`)
 	wrongValue = regexp.MustCompile(`^(--?[\w-]+): expected (?:a valid \d+ bit )?(\w+)(?: value)? but got (.*)$`)

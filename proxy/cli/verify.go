@@ -6,13 +6,14 @@ import (
 	"strconv"
 	"time"
 
+	"postern/proxy/cli/term"
 	"postern/proxy/signing"
 )
 
 type verifyCmd struct {
 	JSON         bool          `name:"json" help:"Print the checks as JSON."`
 	Scheme       string        `required:"" enum:"standard,stripe,hub,template" placeholder:"SCHEME" help:"How it was signed: standard, stripe, hub or template."`
-	SecretFile   string        `required:"" placeholder:"FILE" help:"File with the secret; several, one per line, while one is being changed."`
+	SecretFile   string        `required:"" placeholder:"FILE" help:"File with the secret; while one is being changed several, one per line (each has a file of its own in the configuration)."`
 	Raw          string        `placeholder:"FILE" xor:"body" help:"The whole request as it was captured, request line and headers and body; - reads standard input."`
 	Body         string        `placeholder:"FILE" xor:"body" help:"The exact body; without this and --raw, standard input is."`
 	Header       []string      `short:"H" sep:"none" placeholder:"NAME: VALUE" help:"Header of the request, where there is no --raw; may be repeated."`
@@ -39,11 +40,14 @@ func (c *verifyCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	header, body, err := c.request(s)
+	request, err := c.request(s)
 	if err != nil {
 		return err
 	}
-	checks, err := inspect(verifier, header, body)
+	if request.unread > 0 {
+		s.hint("%s behind the body were not looked at: Content-Length, or the last chunk, ends it before them", term.Count(int64(request.unread), "byte"))
+	}
+	checks, err := inspect(verifier, request)
 	if err != nil {
 		return &exitError{code: exitUsage, err: err}
 	}

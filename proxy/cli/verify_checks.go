@@ -18,7 +18,7 @@ const (
 	skipped = "skipped" // an earlier failure, or the scheme, leaves nothing to check
 )
 
-// check is one step of the verification: headers, timestamp, signature.
+// check is one step of the verification: headers, timestamp, signature, and first of all body where that is not whole.
 type check struct {
 	Name   string `json:"check"`
 	Result string `json:"result"`
@@ -36,7 +36,15 @@ type verdict struct {
 
 // inspect makes every check on its own, so that an old request shows whether its signature is right. Its error is about
 // the verifier.
-func inspect(v *signing.Verifier, header http.Header, body []byte) (checks, error) {
+func inspect(v *signing.Verifier, r received) (checks, error) {
+	all, err := inspectParts(v, r.header, r.body)
+	if err == nil && r.broken != "" {
+		all = append(checks{{"body", failed, r.broken}}, all...)
+	}
+	return all, err
+}
+
+func inspectParts(v *signing.Verifier, header http.Header, body []byte) (checks, error) {
 	stamp, err := sentAt(v, header, body)
 	switch {
 	case errors.Is(err, signing.ErrSetup):

@@ -111,6 +111,9 @@ func readToken(path string) (string, error) {
 	if token == "" {
 		return "", fmt.Errorf("the token file %s has no token on its first line", path)
 	}
+	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c == 0x7f }) {
+		return "", fmt.Errorf("the token on the first line of %s has a blank or a control character in it; a token is one word", path)
+	}
 	return token, nil
 }
 

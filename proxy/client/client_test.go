@@ -54,7 +54,7 @@ func TestTokenFile(t *testing.T) {
 	if token, err := readToken(write("good", "  secret \nsecond\n")); err != nil || token != "secret" {
 		t.Errorf("got %q, %v", token, err)
 	}
-	for _, path := range []string{write("empty", "\n"), filepath.Join(dir, "absent")} {
+	for _, path := range []string{write("empty", "\n"), write("two", "a b\n"), write("nul", "a\x00b\n"), filepath.Join(dir, "absent")} {
 		if _, err := NewAdmin(Config{TokenFile: path}); err == nil {
 			t.Errorf("%s was taken", path)
 		}

@@ -65,10 +65,10 @@ func (s Scheme) Headers(own string) []string {
 // ParseSecret turns a secret as people exchange it into the key that signs. For [Standard] that is base64, with or
 // without whsec_ before it; for the other schemes the text itself, whsec_ included. Errors do not repeat the secret.
 func ParseSecret(s Scheme, text string) ([]byte, error) {
+	if err := checkSecret(text); err != nil {
+		return nil, err
+	}
 	if s != Standard {
-		if text == "" {
-			return nil, errors.New("the secret is empty")
-		}
 		return []byte(text), nil
 	}
 	text = strings.TrimPrefix(text, "whsec_")
@@ -80,6 +80,20 @@ func ParseSecret(s Scheme, text string) ([]byte, error) {
 		return nil, errors.New("a secret of the scheme standard is base64, with or without whsec_ before it; this one cannot be decoded")
 	}
 	return key, nil
+}
+
+// checkSecret refuses what nobody gives a receiver as a secret: two of them below each other, which would sign as one that
+// the receiver does not have, or what cannot be seen. Decoding base64 passes over line breaks.
+func checkSecret(text string) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return errors.New("the secret is empty")
+	case strings.ContainsAny(text, "\r\n"):
+		return errors.New("the secret has a line break in it; write one secret per file, and for a rotation one entry of sign.secrets for each, newest first")
+	case strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		return errors.New("the secret has a control character in it; remove it")
+	}
+	return nil
 }
 
 // format is how one scheme writes and reads.

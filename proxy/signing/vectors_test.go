@@ -201,6 +201,11 @@ func TestParseSecret(t *testing.T) {
 		{Stripe, "whsec_c2VjcmV0", "whsec_c2VjcmV0", true},
 		{Hub, "two words", "two words", true},
 		{Hub, "", "", false},
+		{Hub, " \t ", "", false},
+		{Hub, "SECRET\nSECRET", "", false},
+		{Stripe, "SECRET\rSECRET", "", false},
+		{Standard, "c2Vj\ncmV0", "", false},
+		{Template, "SECRET\x7f", "", false},
 	} {
 		got, err := ParseSecret(tc.scheme, tc.text)
 		if string(got) != tc.want || (err == nil) != tc.ok || err != nil && strings.Contains(err.Error(), "SECRET") {

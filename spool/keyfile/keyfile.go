@@ -15,7 +15,7 @@ import (
 const Size = 32
 
 // ErrNoKey means that a file's content is no key. Its text never repeats the content.
-var ErrNoKey = errors.New("it holds no key: 32 random bytes are needed, as base64, as 64 hexadecimal digits or as they are; make one with `openssl rand -base64 32`")
+var ErrNoKey = errors.New("it holds no key: 32 random bytes are needed, one key per file, as base64, as 64 hexadecimal digits or as they are; make one with `openssl rand -base64 32`")
 
 // Parse reads a key as it stands in a file: base64 (standard or URL alphabet, padded or not), 64 hexadecimal digits, or the
 // 32 bytes themselves. White space around text is ignored.
