@@ -32,6 +32,7 @@ func Central(o Options) (c *Config, other, err error) {
 		c.fields().read(r, root, "")
 	}
 	o.apply(c, r)
+	o.checkDSN(c, r)
 	var ours, others []*Problem
 	for _, p := range r.problems {
 		if p.Key == "sync" || strings.HasPrefix(p.Key, "sync.") || p.Key == "" && c.Sync.DSN == "" {

@@ -18,6 +18,9 @@ type Options struct {
 	SyncDSN     string // --sync-dsn: sync.dsn, a secret
 	Dev         bool   // --dev: private targets allowed, delays shortened, text logs
 	Pprof       bool   // --pprof: admin.pprof
+	// CheckDSN tells what is wrong with the syntax of sync.dsn, without repeating it; nil leaves it unchecked. The one
+	// who knows Postgres gives it.
+	CheckDSN func(string) error
 	// Getenv is os.LookupEnv where it is nil.
 	Getenv func(string) (string, bool)
 	// Dir is what relative paths of flags and ./postern.yaml are relative to; empty means the working directory.
@@ -53,6 +56,7 @@ func (o Options) load(path string, data []byte) (*Config, error) {
 	o.apply(c, r)
 	c.shrink(r)
 	c.check(r)
+	o.checkDSN(c, r)
 	if err := join(r.problems); err != nil {
 		return nil, err
 	}
@@ -111,6 +115,18 @@ func (o Options) apply(c *Config, r *reader) {
 	})
 	c.Pprof = c.Pprof || o.Pprof
 	c.Spool.Dir = inDir(o.Dir, c.Spool.Dir)
+}
+
+// checkDSN holds sync.dsn against the syntax of connection strings.
+func (o Options) checkDSN(c *Config, r *reader) {
+	if o.CheckDSN == nil || c.Sync.DSN == "" {
+		return
+	}
+	err := o.CheckDSN(c.Sync.DSN)
+	if strings.TrimSpace(c.Sync.DSN) == "" {
+		err = errors.New("the value is nothing but blanks; write a connection string, or remove the key for no sync")
+	}
+	r.require(err == nil, []string{"sync.dsn"}, "%v", err)
 }
 
 // source says where a value was given: the command line takes some of its flags from the environment.

@@ -174,6 +174,40 @@ func TestSyncDSN(t *testing.T) {
 	}
 }
 
+// TestSyncDSNIsChecked by the one who knows Postgres, wherever it was written; what could not be read is told once.
+func TestSyncDSNIsChecked(t *testing.T) {
+	refuse := func(dsn string) error {
+		if strings.Contains(dsn, "good") {
+			return nil
+		}
+		return errors.New("no connection string")
+	}
+	for _, tc := range []struct {
+		yaml, flag string
+		env        env
+		says       string
+	}{
+		{yaml: "sync: { dsn: good }", says: ""},
+		{yaml: "sync: { dsn: \"\" }", says: ""},
+		{yaml: "sync: { dsn: bad }", says: "postern.yaml:1:14: sync.dsn: no connection string"},
+		{yaml: "sync: { dsn: \" \" }", says: "postern.yaml:1:14: sync.dsn: the value is nothing but blanks; write a connection string, or remove the key for no sync"},
+		{yaml: "sync: { dsn: good }", flag: "bad", says: "--sync-dsn: sync.dsn: no connection string"},
+		{yaml: "{}", env: env{"POSTERN_SYNC_DSN": "bad"}, says: "POSTERN_SYNC_DSN: sync.dsn: no connection string"},
+		{yaml: "sync: { dsn: \"${A}${UNSET}\" }", env: env{"A": "bad"}, says: "postern.yaml:1:14: sync.dsn: the environment variable UNSET is not set; set it, or use file:PATH"},
+	} {
+		dir := t.TempDir()
+		write(t, dir, "postern.yaml", tc.yaml+"\n")
+		o := Options{Dir: dir, SyncDSN: tc.flag, CheckDSN: refuse, Getenv: tc.env.get}
+		_, err := Load(o)
+		_, _, central := Central(o)
+		for _, err := range []error{err, central} {
+			if (err == nil) != (tc.says == "") || err != nil && err.Error() != tc.says {
+				t.Errorf("%s: %v, want %q", tc.yaml, err, tc.says)
+			}
+		}
+	}
+}
+
 func TestDev(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "postern.yaml", `

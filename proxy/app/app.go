@@ -19,6 +19,7 @@ import (
 
 	"postern/configs"
 	"postern/proxy/redact"
+	"postern/sync/pgstore"
 )
 
 // Options say what to run.
@@ -49,6 +50,7 @@ func Run(ctx context.Context, o Options) error {
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
+	o.Config.CheckDSN = pgstore.CheckSyntax
 	cfg, err := configs.Load(o.Config)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)

@@ -6,6 +6,7 @@ import (
 	"postern/configs"
 	"postern/proxy/app"
 	"postern/proxy/cli/term"
+	"postern/sync/pgstore"
 )
 
 type configCmd struct {
@@ -64,6 +65,7 @@ func (c *configShowCmd) Run(s *session) error {
 func (f configFlags) options(s *session) configs.Options {
 	return configs.Options{
 		Path: f.Config, Data: f.Data, Listen: f.Listen, AdminListen: f.AdminListen, SyncDSN: f.SyncDSN, Dev: f.Dev, Pprof: f.Pprof, Getenv: s.Env,
+		CheckDSN: pgstore.CheckSyntax,
 	}
 }
 

@@ -92,7 +92,7 @@ func (f storeFlags) configuration(s *session) (central, error) {
 	if f.DSN != "" && f.Config == "" {
 		return central{configs.Defaults(), nil}, nil
 	}
-	cfg, other, err := configs.Central(configs.Options{Path: f.Config, SyncDSN: f.DSN, Getenv: s.Env})
+	cfg, other, err := configs.Central(configs.Options{Path: f.Config, SyncDSN: f.DSN, CheckDSN: pgstore.CheckSyntax, Getenv: s.Env})
 	if err != nil {
 		return central{}, &exitError{code: exitUsage, err: fmt.Errorf("which Postgres to ask cannot be read from the configuration:\n%w", err)}
 	}

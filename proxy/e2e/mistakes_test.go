@@ -103,6 +103,22 @@ sync: { dsn: "postgres://su:%s@%s/d?sslmode=disable&connect_timeout=1", interval
 	}
 }
 
+// A connection string that nothing can read is told with its place, and does not replace the one in force.
+func TestReloadRefusesABadConnectionString(t *testing.T) {
+	t.Parallel()
+	var hidden secrets
+	p := startPostern(t, "")
+	p.configure("sync: { dsn: \"postgres:/" + hidden.next("NEWDSN") + "\" }\n")
+	p.reload()
+	log := p.log.String()
+	if !strings.Contains(log, "the running configuration stays in force") || !strings.Contains(log, "sync.dsn: it begins like a URL") {
+		t.Errorf("the log is\n%s", log)
+	}
+	if found := hidden.in(log); len(found) > 0 {
+		t.Errorf("the log shows %v", found)
+	}
+}
+
 // What is typed wrong is told without repeating what is secret in it: terminals and CI jobs keep what they print.
 func TestCommandsShowNoSecret(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package pgstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -49,21 +48,6 @@ func Open(_ context.Context, cfg Config) (*Store, error) {
 	s := &Store{cfg: cfg, link: newLink(pc), ids: make(map[endpointRef]int32)}
 	s.begin = s.beginWith(cfg.Timeout.Milliseconds(), 0)
 	return s, nil
-}
-
-// CheckDSN tells whether a connection string can be read. It connects to nothing, and repeats nothing of the string.
-func CheckDSN(dsn string) error {
-	_, err := parseDSN(dsn)
-	return err
-}
-
-func parseDSN(dsn string) (*pgx.ConnConfig, error) {
-	pc, err := pgx.ParseConfig(dsn)
-	if err != nil {
-		// The library's text repeats parts of the connection string.
-		return nil, errors.New("sync.dsn cannot be read: give postgres://user:password@host:port/database?sslmode=verify-full, or keyword=value pairs, and check the files that it names")
-	}
-	return pc, nil
 }
 
 // ours are the settings that a role, a database or a pooler's last client may have made otherwise, and that answers depend

@@ -157,7 +157,7 @@ func TestBadConfigurations(t *testing.T) {
 		change     func(*pgstore.Config)
 	}{
 		{"no DSN", "sync.dsn is empty", func(c *pgstore.Config) { c.DSN = "" }},
-		{"no DSN at all", "sync.dsn cannot be read", func(c *pgstore.Config) { c.DSN = "postgres://u:HUSH@h:notaport/x" }},
+		{"no DSN at all", "sync.dsn: the port is not a number", func(c *pgstore.Config) { c.DSN = "postgres://u:HUSH@h:notaport/x" }},
 		{"missing CA", "sync.dsn cannot be read", func(c *pgstore.Config) { c.DSN = "postgres://u:HUSH@h/x?sslmode=verify-full&sslrootcert=/nowhere" }},
 		{"schema", "sync.schema", func(c *pgstore.Config) { c.Schema = `x"; DROP` }},
 		{"instance", "UUID", func(c *pgstore.Config) { c.Instance = "me" }},
