@@ -53,6 +53,7 @@ func (c *lettersListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	s.noteUnknown(admin, given(c.Endpoint), len(reply.Value.DeadLetters))
 	if c.JSON {
 		return s.printJSON(reply.Raw)
 	}

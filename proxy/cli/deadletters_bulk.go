@@ -45,6 +45,11 @@ func (c *lettersPurgeCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if reply.Value.Matched == 0 {
+		if err := unknownEndpoint(context.Background(), admin, bulk.Endpoint); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
 		return s.printJSON(reply.Raw)
 	}
@@ -73,6 +78,11 @@ func (s *session) askToPurge(admin *client.Admin, bulk client.Bulk) (client.Bulk
 		return bulk, err
 	}
 	counted := reply.Value
+	if counted.Matched == 0 {
+		if err := unknownEndpoint(context.Background(), admin, bulk.Endpoint); err != nil {
+			return bulk, err
+		}
+	}
 	fmt.Fprintf(s.err, "Drop %s for good? [y/N] ", term.Count(counted.Matched, "dead letter"))
 	if !yes(s.Stdin) {
 		fmt.Fprintln(s.err, "Nothing was purged.")

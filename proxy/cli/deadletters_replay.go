@@ -39,6 +39,11 @@ func (c *lettersReplayCmd) Run(s *session) error {
 		return err
 	}
 	result := reply.Value
+	if result.Matched == 0 {
+		if err := unknownEndpoint(ctx, admin, given(c.Endpoint)); err != nil {
+			return err
+		}
+	}
 	switch {
 	case result.Started && !c.Detach:
 		return c.follow(ctx, s, admin, result.ID)

@@ -66,6 +66,7 @@ func (c *eventsListCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	s.noteUnknown(admin, c.Endpoint, len(reply.Value.Events))
 	if c.JSON {
 		return s.printJSON(reply.Raw)
 	}

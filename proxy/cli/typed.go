@@ -67,7 +67,7 @@ func explainParse(parse *kong.ParseError) (text, command string) {
 	// A default command takes whatever is no other command's name: what was meant may be one of its siblings.
 	if last.Parent != nil && last.Parent.DefaultCmd == last {
 		text, command = fmt.Sprintf("there is no command %q", word), last.Parent.FullPath()
-		if near := nearest(word, last.Parent.Children); near != "" {
+		if near := nearest(word, commandNames(last.Parent)); near != "" {
 			text += fmt.Sprintf("; did you mean %q?", near)
 		}
 	}
@@ -122,15 +122,22 @@ func plainly(text string) string {
 	return text
 }
 
-// nearest is the command that word begins, or whose name differs from it by no more than a slip.
-func nearest(word string, commands []*kong.Node) string {
+func commandNames(parent *kong.Node) (names []string) {
+	for _, c := range parent.Children {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// nearest is the name that word begins, or that differs from it by no more than a slip; empty where there is none.
+func nearest(word string, names []string) string {
 	best, distance := "", max(1, len(word)/3)+1
-	for _, c := range commands {
-		if strings.HasPrefix(c.Name, word) {
-			return c.Name
+	for _, name := range names {
+		if strings.HasPrefix(name, word) {
+			return name
 		}
-		if d := edits(word, c.Name); d < distance {
-			best, distance = c.Name, d
+		if d := edits(word, name); d < distance {
+			best, distance = name, d
 		}
 	}
 	return best
