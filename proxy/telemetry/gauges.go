@@ -90,6 +90,7 @@ func (m *Metrics) writeGauges(page io.Writer, g Gauges) {
 		{"postern_ready", gauge, "1 while /readyz says 200, 0 while it says 503.", btof(g.Ready)},
 		{"postern_concurrency_limit", gauge, "Attempts that may be in flight at once, all endpoints together.", float64(g.Concurrency)},
 		{"postern_config_last_reload_successful", gauge, "0 where the configuration that was last reloaded was refused.", btof(!g.ReloadRefused)},
+		{"postern_time_seconds", gauge, "The clock that signatures, delays and TTLs go by: compare it with timestamp().", float64(time.Now().UnixMilli()) / 1000},
 		{"postern_oldest_pending_seconds", gauge, "Age of the oldest event that was never tried.", max(g.OldestPending, 0).Seconds()},
 		{"postern_spool_bytes", gauge, "Size of the spool's files.", float64(g.SpoolBytes)},
 		{"postern_spool_free_bytes", gauge, "What events may still take of spool.max_bytes; the disk may have less.", float64(g.FreeBytes)},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -203,6 +204,9 @@ func TestGauges(t *testing.T) {
 		"postern_config_last_reload_successful": 0, "postern_spool_free_bytes": 10, "postern_spool_max_bytes": 1 << 30,
 	} {
 		p.want(t, gauge, name, want)
+	}
+	if off := math.Abs(p.values["postern_time_seconds"] - float64(time.Now().Unix())); off > 60 {
+		t.Errorf("postern_time_seconds is %v s off", off)
 	}
 	p.want(t, gauge, "postern_sync_lag_seconds", 1.5)
 	p.want(t, counter, "postern_spool_salvage_lost_total", 6)
