@@ -1,13 +1,10 @@
 package pgstore
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"math"
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -86,36 +83,15 @@ func momentOrNull(t time.Time) *time.Time {
 	return &t
 }
 
-// hardForJSONB finds what JSON allows and jsonb does not, or not always: escaped NULs and surrogates, and exponents.
-var hardForJSONB = regexp.MustCompile(`(?i)\\u(0000|d[89a-f])|[0-9.]e[+-]?[0-9]{3}|[0-9]{300}`)
-
-// maxDepth of nested JSON is taken apart by Postgres without an eye on its stack.
-const maxDepth = 100
-
 // payload is the body as jsonb: itself where it is JSON that jsonb takes, else {"base64": …}.
 func payload(body []byte) *string {
 	if body == nil {
 		return nil
 	}
-	if utf8.Valid(body) && !bytes.ContainsRune(body, 0) && json.Valid(body) && !hardForJSONB.Match(body) && depth(body) <= maxDepth {
+	if jsonbTakes(body) {
 		s := string(body)
 		return &s
 	}
 	s := `{"base64": "` + base64.StdEncoding.EncodeToString(body) + `"}`
 	return &s
-}
-
-// depth counts opening brackets that are not closed yet, those in strings included: it errs to the safe side.
-func depth(body []byte) (deepest int) {
-	n := 0
-	for _, b := range body {
-		switch b {
-		case '{', '[':
-			n++
-			deepest = max(deepest, n)
-		case '}', ']':
-			n--
-		}
-	}
-	return deepest
 }
