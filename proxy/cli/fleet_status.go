@@ -17,7 +17,7 @@ type fleetStatusCmd struct{ fleetFlags }
 
 // Help is shown under the command's usage.
 func (fleetStatusCmd) Help() string {
-	return "Counts are of this moment and of the last hour; --since is for the instances: those last heard of before it are left out.\n\nExample:\n\n    postern fleet status\n    postern fleet status --endpoint partner-a --json | jq .dead_letter"
+	return "Counts are of this moment and of the last hour; --since is for the instances: those last heard of before it are left out. Events in flight are reported per instance: with --endpoint they count as pending, or as awaiting their retry.\n\nExample:\n\n    postern fleet status\n    postern fleet status --endpoint partner-a --json | jq .dead_letter"
 }
 
 // Run prints what all instances have reported, then one line per instance.
@@ -41,6 +41,7 @@ func (c *fleetStatusCmd) Run(s *session) error {
 func (s *session) fleetFacts(st fleet.Status, endpoint string) []fact {
 	facts := pipelineFacts(client.Pipeline(st.Pipeline), st.Now)
 	if endpoint != "" {
+		facts = slices.DeleteFunc(facts, func(f fact) bool { return f.name == inFlight })
 		return append([]fact{{name: "endpoint", value: endpoint}}, facts...)
 	}
 	backlog := "nothing"

@@ -80,7 +80,7 @@ func pipelineFacts(p client.Pipeline, now time.Time) []fact {
 	return []fact{
 		{name: "pending", value: fmt.Sprint(p.Pending)},
 		{name: "awaiting retry", value: fmt.Sprint(p.AwaitingRetry), color: some(p.AwaitingRetry, term.Warn)},
-		{name: "in flight", value: fmt.Sprint(p.InFlight)},
+		{name: inFlight, value: fmt.Sprint(p.InFlight)},
 		{name: "dead letters", value: fmt.Sprint(p.DeadLetter), color: some(p.DeadLetter, term.Bad)},
 		{name: "delivered, last hour", value: fmt.Sprint(p.DeliveredLastHour)},
 		{name: "failed attempts, last hour", value: fmt.Sprint(p.FailedLastHour)},
@@ -88,6 +88,9 @@ func pipelineFacts(p client.Pipeline, now time.Time) []fact {
 		{name: "average delivery, last hour", value: average},
 	}
 }
+
+// inFlight is the one count that the fleet does not know of an endpoint by itself.
+const inFlight = "in flight"
 
 // some colours a count that is not zero.
 func some(n int64, c term.Color) term.Color {

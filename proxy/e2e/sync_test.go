@@ -122,6 +122,36 @@ func TestPayloadsReachPostgres(t *testing.T) {
 	}
 }
 
+// What the fleet's view counts is what the instance counts, also of events that are on their way: each once.
+func TestTheFleetCountsWhatTheInstanceDoes(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	answer := make(chan struct{})
+	r := newReceiver(t, func(int, request) reply {
+		<-answer
+		return status(500)
+	})
+	defer close(answer)
+	p := startPostern(t, synced(db, ""))
+	for range 6 {
+		p.accept("POST", "/"+r.url("/"), "x")
+	}
+	r.wait(6, patience)
+	p.accept("POST", "/"+r.url("/"), "x", "Postern-Delay: 1h")
+	p.eventually(patience, "the view to count as the instance does", func() bool {
+		var s struct {
+			Pending, AwaitingRetry int
+			InFlight               int `json:"in_flight"`
+		}
+		p.api("GET", "status", "", &s)
+		if s.Pending != 1 || s.InFlight != 6 {
+			t.Fatalf("the instance counts %+v", s)
+		}
+		return ask[bool](t, db, "SELECT to_regclass('pipeline_status') IS NOT NULL") && ask[int](t, db, "SELECT count(*) FROM webhook_queue") == 7 &&
+			ask[bool](t, db, "SELECT pending = 1 AND awaiting_retry = 0 AND in_flight = 6 FROM pipeline_status")
+	})
+}
+
 // Postgres away at the start, then there, then frozen: ingest and delivery do not notice, and all rows arrive.
 func TestPostgresComesAndGoes(t *testing.T) {
 	server := pgtest.Start(t)

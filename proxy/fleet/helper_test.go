@@ -58,7 +58,7 @@ func (c *crowd) instance(n int) *pgstore.Store { return open(c.t, c.db, instance
 func (c *crowd) alive(n int, urls ...string) {
 	c.t.Helper()
 	s := c.instance(n)
-	if _, err := s.Heartbeat(c.t.Context(), pgstore.Heartbeat{InFlight: 1, SpoolBytes: 1 << 20, BacklogRows: int64(n)}); err != nil {
+	if _, err := s.Heartbeat(c.t.Context(), pgstore.Heartbeat{Pending: 1, InFlight: 1, SpoolBytes: 1 << 20, BacklogRows: int64(n)}); err != nil {
 		c.t.Fatal(err)
 	}
 	var list []pgstore.Health

@@ -22,13 +22,13 @@ func (s *Store) FleetEndpoints(ctx context.Context, endpoint string) ([]string, 
 	return urls, err
 }
 
-// FleetStatusOf is FleetStatus for some endpoints alone. What is not known per endpoint (spool_bytes) is zero; in_flight
-// counts the events whose latest row says so.
+// FleetStatusOf is FleetStatus for some endpoints alone. What is not known per endpoint (in_flight, spool_bytes) is zero:
+// events in flight are among those that their latest row says, pending or awaiting their retry.
 func (s *Store) FleetStatusOf(ctx context.Context, urls []string) (st Status, err error) {
 	const q = `WITH e AS (SELECT endpoint_id FROM endpoints WHERE endpoint_url = ANY ($1::text[])
 		), q AS (
 			SELECT count(*) FILTER (WHERE status = 'pending') AS pending, count(*) FILTER (WHERE status = 'failed') AS failed,
-				count(*) FILTER (WHERE status = 'in_flight') AS in_flight, count(*) FILTER (WHERE status = 'dead_letter') AS dead,
+				count(*) FILTER (WHERE status = 'dead_letter') AS dead,
 				min(created_at) FILTER (WHERE status = 'pending') AS oldest
 			FROM webhook_queue WHERE status <> 'delivered' AND endpoint_id IN (SELECT endpoint_id FROM e)
 		), h AS (
@@ -36,11 +36,11 @@ func (s *Store) FleetStatusOf(ctx context.Context, urls []string) (st Status, er
 				(sum(delivered_ms) / nullif(sum(delivered), 0))::float8 AS avg_ms
 			FROM endpoint_minutes WHERE minute > now() - interval '1 hour' AND endpoint_id IN (SELECT endpoint_id FROM e)
 		)
-		SELECT q.pending, q.failed, q.in_flight, q.dead, h.delivered, h.failed, q.oldest, h.avg_ms, (p.sync->>'instances')::bigint,
+		SELECT q.pending, q.failed, q.dead, h.delivered, h.failed, q.oldest, h.avg_ms, (p.sync->>'instances')::bigint,
 			(p.sync->>'lag_seconds')::float8, (p.sync->>'backlog_rows')::bigint, (p.sync->>'rejected_rows')::bigint, now()
 		FROM q, h, pipeline_status p`
 	err = s.tx(ctx, s.usual("read the endpoint's status"), func(ctx context.Context, tx pgx.Tx) error {
-		return tx.QueryRow(ctx, q, urls).Scan(&st.Pending, &st.AwaitingRetry, &st.InFlight, &st.DeadLetter, &st.DeliveredLastHour,
+		return tx.QueryRow(ctx, q, urls).Scan(&st.Pending, &st.AwaitingRetry, &st.DeadLetter, &st.DeliveredLastHour,
 			&st.FailedLastHour, &st.OldestPending, &st.AvgDeliveryMS, &st.Sync.Instances, &st.Sync.LagSeconds, &st.Sync.BacklogRows,
 			&st.Sync.RejectedRows, &st.Now)
 	})

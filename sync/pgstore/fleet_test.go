@@ -39,7 +39,10 @@ func TestFleetStatus(t *testing.T) {
 		t.Errorf("empty: %+v", empty)
 	}
 	write(t, s, pending("p"), delivered("d", 20*time.Millisecond), tried("x", 1, "dead_letter", 404, "http_404", 1))
-	report(t, s)
+	beat := pgstore.Heartbeat{Pending: 1, InFlight: 2, OldestPending: now.Add(-time.Minute), SpoolBytes: 100, Lag: 1500 * time.Millisecond}
+	if _, err := s.Heartbeat(t.Context(), beat); err != nil {
+		t.Fatal(err)
+	}
 	st := must[pgstore.Status](t)(r.FleetStatus(t.Context()))
 	st.Now = time.Time{}
 	text, _ := json.Marshal(st)

@@ -152,13 +152,31 @@ func TestPipelineStatusIsTheFleets(t *testing.T) {
 	a, db := migrated(t)
 	b := open(t, db, instance(instanceB))
 	same(t, "empty", db.Rows(`SELECT * FROM pipeline_status`), `[[0 0 0 0 0 0 null null 0 {"instances": 0, "lag_seconds": 0.000, "backlog_rows": 0, "rejected_rows": 0}]]`)
-	write(t, a, pending("p"), tried("f", 1, "failed", 500, "http_500", 1), delivered("d", 10*time.Millisecond), delivered("e", 20*time.Millisecond))
-	write(t, b, tried("x", 1, "dead_letter", 404, "http_404", 1), delivered("d", 30*time.Millisecond))
-	report(t, a)
-	report(t, b)
-	same(t, "status", db.Rows(`SELECT pending, awaiting_retry, in_flight, dead_letter, delivered_last_hour, failed_last_hour, oldest_pending = '`+
-		now.Add(-time.Minute).Format(time.RFC3339)+`', avg_delivery_ms_last_hour, spool_bytes, sync FROM pipeline_status`),
-		`[[1 1 4 1 3 2 t 20.000 200 {"instances": 2, "lag_seconds": 1.500, "backlog_rows": 0, "rejected_rows": 0}]]`)
+	write(t, a, pending("p"), pending("on its way"), tried("f", 1, "failed", 500, "http_500", 1), delivered("d", 10*time.Millisecond), delivered("e", 20*time.Millisecond))
+	early := pending("q")
+	early.CreatedAt = now.Add(-time.Hour)
+	write(t, b, tried("x", 1, "dead_letter", 404, "http_404", 1), delivered("d", 30*time.Millisecond), early, tried("g", 1, "failed", 500, "http_500", 1))
+	const q = `SELECT pending, awaiting_retry, in_flight, dead_letter, oldest_pending FROM pipeline_status`
+	const stamp = "2006-01-02 15:04:05+00"
+	longAgo, lately := now.Add(-time.Hour).Format(stamp), now.Add(-time.Minute).Format(stamp)
+	same(t, "rows of instances that nobody heard of", db.Rows(q), "[[3 2 0 1 "+longAgo+"]]")
+	for s, h := range map[*pgstore.Store]pgstore.Heartbeat{
+		a: {Pending: 1, InFlight: 2, OldestPending: now.Add(-time.Minute), SpoolBytes: 100, Lag: 1500 * time.Millisecond},
+		b: {AwaitingRetry: 1, InFlight: 1, SpoolBytes: 100},
+	} {
+		if _, err := s.Heartbeat(t.Context(), h); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, "each event once", db.Rows(q), "[[1 1 3 1 "+lately+"]]")
+	same(t, "the rest", db.Rows(`SELECT delivered_last_hour, failed_last_hour, avg_delivery_ms_last_hour, spool_bytes, sync FROM pipeline_status`),
+		`[[3 3 20.000 200 {"instances": 2, "lag_seconds": 1.500, "backlog_rows": 0, "rejected_rows": 0}]]`)
+	db.Exec(`UPDATE instances SET heartbeat_at = now() - interval '3 minutes' WHERE instance_id = '` + instanceB + `'`)
+	same(t, "what one that is gone had to do", db.Rows(q), "[[2 1 2 1 "+longAgo+"]]")
+	if _, err := a.Heartbeat(t.Context(), pgstore.Heartbeat{Stopping: true, Pending: 2, AwaitingRetry: 1}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "what both had to do", db.Rows(q), "[[3 2 0 1 "+longAgo+"]]")
 }
 
 // TestCentralQueriesRunUnchanged: those that were written against the three relations before Postern filled them.
@@ -288,7 +306,7 @@ func TestViewsReadIndexes(t *testing.T) {
 	write(t, s, append(rows, pending("p"))...)
 	db.Exec("ANALYZE")
 	for name, query := range map[string]string{
-		"webhook_queue_p[0-9]+_status_created_at_idx":                      `SELECT * FROM pipeline_status`,
+		"webhook_queue_p[0-9]+_status_created_at_instance_id_idx":          `SELECT * FROM pipeline_status`,
 		"webhook_queue_p[0-9]+_endpoint_id_dead_at_idx":                    `SELECT count(*) FROM webhook_queue WHERE status = 'dead_letter' AND endpoint_id = 1 AND dead_at > now() - interval '1 day'`,
 		"endpoint_latency_p[0-9]+_endpoint_id_measured_at_response_ms_idx": `SELECT count(*) FROM endpoint_latency WHERE endpoint_id = 1 AND measured_at > now() + interval '1 second'`,
 	} {

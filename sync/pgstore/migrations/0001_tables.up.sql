@@ -90,7 +90,7 @@ CREATE TABLE webhook_queue (
 ) PARTITION BY RANGE (created_at);
 ALTER SEQUENCE webhook_queue_id_seq OWNED BY webhook_queue.id;
 -- What is not delivered is little; all that people ask first is answered from these two.
-CREATE INDEX webhook_queue_open ON webhook_queue (status, created_at) WHERE status <> 'delivered';
+CREATE INDEX webhook_queue_open ON webhook_queue (status, created_at) INCLUDE (instance_id) WHERE status <> 'delivered';
 CREATE INDEX webhook_queue_dead ON webhook_queue (endpoint_id, dead_at) WHERE status = 'dead_letter';
 CREATE TABLE webhook_queue_default PARTITION OF webhook_queue DEFAULT WITH (fillfactor = 90);
 

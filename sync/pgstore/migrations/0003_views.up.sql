@@ -138,26 +138,32 @@ SELECT w.endpoint_id, e.endpoint_url,
 CREATE VIEW slow_endpoints AS
 SELECT * FROM endpoint_health WHERE p95_ms > 2000 AND sample_count >= 20 ORDER BY p95_ms DESC;
 
--- pipeline_status is the one row of GET status, for the whole fleet.
+-- pipeline_status is the one row of GET status, for the whole fleet. What a living instance has to do is told by its
+-- heartbeat, which knows what is in flight: an event's row is not written anew when an attempt begins, and says pending or
+-- failed meanwhile. For an instance that is gone its rows speak; what it had in flight waits in its spool. Dead letters are
+-- rows of either.
 CREATE VIEW pipeline_status AS
 WITH q AS (
-    SELECT count(*) FILTER (WHERE status = 'pending') AS pending,
-           count(*) FILTER (WHERE status = 'failed') AS awaiting_retry,
-           count(*) FILTER (WHERE status = 'dead_letter') AS dead_letter,
-           min(created_at) FILTER (WHERE status = 'pending') AS oldest_pending
-      FROM webhook_queue WHERE status <> 'delivered'
+    SELECT count(*) FILTER (WHERE w.status = 'pending' AND l.instance_id IS NULL) AS pending,
+           count(*) FILTER (WHERE w.status = 'failed' AND l.instance_id IS NULL) AS awaiting_retry,
+           count(*) FILTER (WHERE w.status = 'dead_letter') AS dead_letter,
+           min(w.created_at) FILTER (WHERE w.status = 'pending' AND l.instance_id IS NULL) AS oldest_pending
+      FROM webhook_queue w LEFT JOIN live_instances l USING (instance_id) WHERE w.status <> 'delivered'
 ), h AS (
     SELECT coalesce(sum(delivered), 0)::bigint AS delivered, coalesce(sum(attempts - delivered), 0)::bigint AS failed,
            sum(delivered_ms) / nullif(sum(delivered), 0) AS avg_ms
       FROM endpoint_minutes WHERE minute > now() - interval '1 hour'
 ), i AS (
-    SELECT coalesce(sum(in_flight), 0)::bigint AS in_flight, coalesce(sum(spool_bytes), 0)::bigint AS spool_bytes,
+    SELECT coalesce(sum(pending), 0)::bigint AS pending, coalesce(sum(awaiting_retry), 0)::bigint AS awaiting_retry,
+           coalesce(sum(in_flight), 0)::bigint AS in_flight, min(oldest_pending) AS oldest_pending,
+           coalesce(sum(spool_bytes), 0)::bigint AS spool_bytes,
            count(*) AS instances, coalesce(max(lag_ms), 0) AS lag_ms, coalesce(sum(backlog_rows), 0)::bigint AS backlog,
            coalesce(sum(rejected_rows), 0)::bigint AS rejected
       FROM live_instances
 )
-SELECT q.pending, q.awaiting_retry, i.in_flight, q.dead_letter, h.delivered AS delivered_last_hour, h.failed AS failed_last_hour,
-       q.oldest_pending, round(h.avg_ms, 3) AS avg_delivery_ms_last_hour, i.spool_bytes,
+SELECT q.pending + i.pending AS pending, q.awaiting_retry + i.awaiting_retry AS awaiting_retry, i.in_flight, q.dead_letter,
+       h.delivered AS delivered_last_hour, h.failed AS failed_last_hour,
+       least(q.oldest_pending, i.oldest_pending) AS oldest_pending, round(h.avg_ms, 3) AS avg_delivery_ms_last_hour, i.spool_bytes,
        jsonb_build_object('instances', i.instances, 'lag_seconds', round(i.lag_ms / 1000.0, 3), 'backlog_rows', i.backlog,
            'rejected_rows', i.rejected) AS sync
   FROM q, h, i;
