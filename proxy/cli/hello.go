@@ -59,8 +59,10 @@ func (s *session) greet(ctx context.Context, address, admin string, receiver *he
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case got := <-receiver.first:
-		_, err = fmt.Fprintf(s.out, "The receiver got:     %s\n%s\nTry next:\n  %s\n  %s   (answers 503: watch the retries)\n  %[5]s status\n  %[5]s events\n  %[6]s\n",
-			got.line, got.headers, curl(address, receiver.base+"/again?cid=2"), curl(address, receiver.base+"/fail?cid=3"), os.Args[0], watching(admin))
+		_, err = fmt.Fprintf(s.out, "The receiver got:     %s\n%s\nTry next:\n  %s\n  %s   (answers 503: watch the retries)\n"+
+			"  curl %[7]s%[8]s   (from then on it answers 200: replay what is dead)\n  %[5]s status\n  %[5]s events\n  %[6]s\n",
+			got.line, got.headers, curl(address, receiver.base+"/again?cid=2"), curl(address, receiver.base+"/fail?cid=3"), os.Args[0], watching(admin),
+			receiver.base, mendPath)
 	}
 	return err
 }
@@ -82,15 +84,20 @@ func curl(ingest, target string) string {
 	return start + "'http://" + ingest + "/" + target + "'"
 }
 
-// helloReceiver is the small receiver: it shows what it gets, and answers 503 under /fail.
+// mendPath is where a person asks the small receiver to answer 200 under /fail, too.
+const mendPath = "/mend"
+
+// helloReceiver is the small receiver: it shows what it gets, and answers 503 under /fail until somebody asked for
+// mendPath.
 type helloReceiver struct {
 	base   string
 	server *http.Server
 	out    *term.Writer
 	first  chan helloRequest
 
-	mu   sync.Mutex
-	seen int
+	mu     sync.Mutex // guards what follows
+	seen   int
+	mended bool
 }
 
 // helloRequest is one request as the receiver saw it.
@@ -112,17 +119,23 @@ func (r *helloReceiver) close() { r.server.Close() }
 // ServeHTTP hands the first request to greet and shows every later one in a line.
 func (r *helloReceiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	io.Copy(io.Discard, req.Body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	status := http.StatusOK
-	if strings.HasPrefix(req.URL.Path, "/fail") {
+	if strings.HasPrefix(req.URL.Path, "/fail") && !r.mended {
 		status = http.StatusServiceUnavailable
 	}
-	r.show(req, status)
+	if req.URL.Path == mendPath {
+		const answer = "The receiver is mended: /fail answers 200 from now on.\n"
+		r.mended = true
+		io.WriteString(io.MultiWriter(w, r.out), answer)
+		return
+	}
+	r.showLocked(req, status)
 	w.WriteHeader(status)
 }
 
-func (r *helloReceiver) show(req *http.Request, status int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (r *helloReceiver) showLocked(req *http.Request, status int) {
 	r.seen++
 	line := term.Clean(req.Method + " " + req.RequestURI)
 	if r.seen == 1 {

@@ -40,19 +40,20 @@ func TestWatching(t *testing.T) {
 func TestHelloReceiver(t *testing.T) {
 	var out strings.Builder
 	r := &helloReceiver{out: &term.Writer{Writer: &out}, first: make(chan helloRequest, 1)}
-	for _, path := range []string{"/postback?cid=1", "/again?cid=2", "/fail?cid=3"} {
+	for _, path := range []string{"/postback?cid=1", "/again?cid=2", "/fail?cid=3", "/mend", "/fail?cid=4"} {
 		w := httptest.NewRecorder()
 		req := httptest.NewRequest("POST", path, strings.NewReader("x"))
 		req.Header.Set("Postern-Attempt", "4")
 		r.ServeHTTP(w, req)
-		if want := map[bool]int{true: 503, false: 200}[strings.HasPrefix(path, "/fail")]; w.Code != want {
+		if want := map[bool]int{true: 503, false: 200}[path == "/fail?cid=3"]; w.Code != want {
 			t.Errorf("%s was answered with %d, want %d", path, w.Code, want)
 		}
 	}
 	if got := <-r.first; got.line != "POST /postback?cid=1" || !strings.Contains(got.headers, "Postern-Attempt: 4") {
 		t.Errorf("the first request is %+v", got)
 	}
-	want := "The receiver got:     POST /again?cid=2 (attempt 4), answered 200\nThe receiver got:     POST /fail?cid=3 (attempt 4), answered 503\n"
+	want := "The receiver got:     POST /again?cid=2 (attempt 4), answered 200\nThe receiver got:     POST /fail?cid=3 (attempt 4), answered 503\n" +
+		"The receiver is mended: /fail answers 200 from now on.\nThe receiver got:     POST /fail?cid=4 (attempt 4), answered 200\n"
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
 	}
