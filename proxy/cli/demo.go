@@ -8,6 +8,7 @@ import (
 )
 
 type demoCmd struct {
+	JSON  bool `name:"json" help:"Print what it came to as one JSON object; what happens meanwhile goes to standard error."`
 	Quick bool `help:"The same in about five seconds, with fewer postbacks."`
 }
 
@@ -18,14 +19,19 @@ func (demoCmd) Help() string {
 Example:
 
     postern demo
-    postern demo --quick`
+    postern demo --quick
+    postern demo --json | jq .proven`
 }
 
 // Run shows the demo.
 func (c *demoCmd) Run(s *session) error {
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	return demo.Run(ctx, demo.Options{Out: s.out, Quick: c.Quick, Start: func(ctx context.Context, i demo.Instance) error {
+	out, result := s.out, (func(demo.Summary) error)(nil)
+	if c.JSON {
+		out, result = s.err, func(sum demo.Summary) error { return s.encode(sum) }
+	}
+	return demo.Run(ctx, demo.Options{Out: out, Quick: c.Quick, Result: result, Start: func(ctx context.Context, i demo.Instance) error {
 		return runApp(ctx, instance{
 			// Nothing of the person's own environment: the demo's file says everything.
 			config: configs.Options{Path: i.ConfigFile, Getenv: func(string) (string, bool) { return "", false }},

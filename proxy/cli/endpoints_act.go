@@ -10,6 +10,7 @@ import (
 // endpointArg is what the three commands that change an endpoint take.
 type endpointArg struct {
 	adminFlags
+	jsonFlag
 	Name string `arg:"" help:"Endpoint: a configured name, or an origin such as https://partner.example."`
 }
 
@@ -19,8 +20,12 @@ func (c *endpointArg) act(s *session, action, done string) error {
 		return err
 	}
 	defer admin.Close()
-	if _, err := admin.ActOnEndpoint(context.Background(), c.Name, action); err != nil {
+	reply, err := admin.ActOnEndpoint(context.Background(), c.Name, action)
+	if err != nil {
 		return err
+	}
+	if c.JSON {
+		return s.printJSON(reply.Raw)
 	}
 	_, err = fmt.Fprintf(s.out, "%s: %s\n", term.Clean(c.Name), done)
 	return err

@@ -13,12 +13,13 @@ import (
 
 type topCmd struct {
 	adminFlags
+	JSON     bool          `name:"json" help:"Print one glance as one JSON object: the API's status, activity, endpoints and latency."`
 	Interval time.Duration `default:"1s" placeholder:"DURATION" help:"Look this often (${default})."`
 }
 
 // Help is shown under the command's usage.
 func (topCmd) Help() string {
-	return "Keys: q quits, p holds the picture and lets it go on. Where standard output is no terminal, one picture is printed.\n\nExample:\n\n    postern top\n    postern top --interval 5s"
+	return "Keys: q quits, p holds the picture and lets it go on. Where standard output is no terminal, one picture is printed; --json prints one glance as JSON, anywhere.\n\nExample:\n\n    postern top\n    postern top --interval 5s\n    postern top --json | jq '.endpoints[] | select(.breaker.state != \"closed\") | .name'"
 }
 
 // Validate is called by kong.
@@ -44,6 +45,9 @@ func (c *topCmd) Run(s *session) error {
 	// These two would end it without giving the terminal back.
 	ctx, unhook := signal.NotifyContext(ctx, syscall.SIGHUP, syscall.SIGQUIT)
 	defer unhook()
+	if c.JSON {
+		return s.printGlance(ctx, admin)
+	}
 	g := &glance{now: s.now}
 	// What cannot be reached at all is told as any other command does, before the terminal is taken.
 	if err := g.look(ctx, admin); err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,6 +83,23 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 	look(parserForTest(t).Model.Node)
 	if seen < 25 {
 		t.Errorf("only %d commands were found", seen)
+	}
+}
+
+// plainCommands print no table: a word, a file, or one line for each argument.
+var plainCommands = map[string]bool{
+	"postern run": true, "postern healthcheck": true, "postern events retry": true, "postern events delete": true,
+	"postern fleet serve": true, "postern sync migrate": true, "postern config init": true, "postern config check": true, "postern config show": true,
+	"postern completion": true, "postern man": true,
+}
+
+// TestEveryTableComesAsJSON holds the contract's promise for commands that are yet to come, too.
+func TestEveryTableComesAsJSON(t *testing.T) {
+	for _, command := range parserForTest(t).Model.Leaves(true) {
+		has := slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool { return f.Name == "json" })
+		if name := command.FullPath(); has == plainCommands[name] {
+			t.Errorf("%s: has --json: %v, prints no table: %v", name, has, plainCommands[name])
+		}
 	}
 }
 

@@ -35,6 +35,8 @@ type Options struct {
 	Out *term.Writer
 	// Quick is the same in about five seconds, with fewer events.
 	Quick bool
+	// Result takes the summary instead of Out, where it is not nil.
+	Result func(Summary) error
 	// Start runs a Postern until ctx ends.
 	Start func(ctx context.Context, i Instance) error
 }
@@ -80,7 +82,7 @@ func (o Options) inFolder(ctx context.Context, dir string, script script) error 
 	if err != nil {
 		return err
 	}
-	show := &show{out: o.Out, script: script, receivers: receivers, running: running, started: time.Now()}
+	show := &show{out: o.Out, script: script, receivers: receivers, running: running, started: time.Now(), result: o.Result}
 	err = show.play(ctx)
 	return errors.Join(err, running.stop())
 }

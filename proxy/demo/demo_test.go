@@ -60,6 +60,15 @@ func TestQuickDemoProvesItself(t *testing.T) {
 			t.Errorf("redrawn: %v, on a terminal: %v", redrawn, tty)
 		}
 	}
+	var out bytes.Buffer
+	var sum Summary
+	err := Run(t.Context(), Options{Out: &term.Writer{Writer: &out}, Quick: true, Start: runReal, Result: func(got Summary) error { sum = got; return nil }})
+	if err != nil || !sum.Proven || sum.Accepted != 103 || sum.Delivered != 97 || sum.DeadLetters != 6 || sum.Unseen == nil || len(sum.Endpoints) != 7 || len(sum.Analysis) != 1 {
+		t.Errorf("as a result: %v, %+v", err, sum)
+	}
+	if strings.Contains(out.String(), "Proof") || !strings.Contains(out.String(), "accepted 103") {
+		t.Errorf("beside the result:\n%s", out.String())
+	}
 	if names := left(t, dir); len(names) > 0 {
 		t.Errorf("the demo left %v", names)
 	}
@@ -93,8 +102,13 @@ func TestLostEventsFailTheDemo(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "did not see 103 of 103 accepted events") || strings.Contains(out.String(), "Proof") {
 		t.Errorf("got %v\n%s", err, out.String())
 	}
+	var sum Summary
+	again := Run(t.Context(), Options{Out: &term.Writer{Writer: io.Discard}, Quick: true, Start: forgetful, Result: func(got Summary) error { sum = got; return nil }})
+	if again == nil || sum.Proven || sum.Accepted != 103 || len(sum.Unseen) != 103 {
+		t.Errorf("as a result: %v, %+v", again, sum)
+	}
 	names := left(t, dir)
-	if len(names) != 1 || !strings.Contains(err.Error(), names[0]) {
+	if len(names) != 2 || !strings.Contains(err.Error()+again.Error(), names[0]) {
 		t.Errorf("the folder is not kept and named: %v, %v", names, err)
 	}
 }

@@ -123,7 +123,7 @@ func (r *receivers) sum() (requests, taken int) {
 func (r *receivers) unseen(ids []string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var missing []string
+	missing := []string{}
 	for _, id := range ids {
 		if r.final[id] == 0 {
 			missing = append(missing, id)

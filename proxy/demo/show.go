@@ -23,6 +23,7 @@ type show struct {
 	receivers *receivers
 	running   *running
 	started   time.Time
+	result    func(Summary) error // nil: the summary is shown
 
 	mu       sync.Mutex
 	accepted map[string][]string // event IDs by role
