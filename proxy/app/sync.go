@@ -30,7 +30,7 @@ func (a *app) openStore(ctx context.Context) (syncer.Store, error) {
 	c := a.book.config().Sync
 	store, err := pgstore.Open(ctx, pgstore.Config{
 		DSN: *a.syncDSN.Load(), Schema: c.Schema, Instance: a.spool.InstanceID(), Version: a.options.Version, Labels: c.Labels,
-		Retention: c.Retention, Logger: a.log,
+		Retention: c.Retention, Logger: a.log, KeepBodies: a.cfg.Sync.Payloads == "all",
 	})
 	if err != nil {
 		return nil, err

@@ -94,7 +94,8 @@ func TestTwoInstancesOneFleet(t *testing.T) {
 	}
 }
 
-// sync.payloads says whose bodies reach Postgres; a delivery that removes the body from the spool takes none away.
+// sync.payloads says whose bodies reach Postgres. Where it asks for all, a delivery that removes the body from the spool takes
+// none away; where for those of dead letters, one that is sent again takes its body along.
 func TestPayloadsReachPostgres(t *testing.T) {
 	const payloads = "SELECT coalesce(string_agg(payload::text, ' ' ORDER BY payload::text), '') FROM webhook_queue"
 	for setting, want := range map[string]string{
@@ -117,6 +118,14 @@ func TestPayloadsReachPostgres(t *testing.T) {
 			})
 			if got := ask[string](t, db, payloads); got != want {
 				t.Errorf("payloads %s, want %s", got, want)
+			}
+			bad.setAnswer(script(status(200)))
+			p.api("POST", "dead-letters/replay", "{}", nil)
+			p.eventually(patience, "both to be delivered", func() bool {
+				return ask[int](t, db, "SELECT count(*) FROM webhook_queue WHERE status = 'delivered'") == 2
+			})
+			if got := ask[string](t, db, payloads); got != want && setting == "all" || got != "" && setting != "all" {
+				t.Errorf("payloads afterwards: %s", got)
 			}
 		})
 	}

@@ -79,7 +79,7 @@ func TestFoldKeepsTheLatest(t *testing.T) {
 			highest = max(highest, v)
 			rows = append(rows, r)
 		}
-		live, deleted := fold(rows)
+		live, deleted := fold(rows, true)
 		if len(live) != 1 || len(deleted) != 0 || live[0].Version != highest || live[0].Attempts != int(highest) {
 			t.Fatalf("%d live, %d deleted: %+v", len(live), len(deleted), live)
 		}

@@ -25,6 +25,9 @@ type Config struct {
 	Timeout time.Duration
 	// Retention is how long history is kept. Zero: 720 h.
 	Retention time.Duration
+	// KeepBodies leaves a body that was stored where it is, whatever becomes of its event: the spool gives delivered ones up.
+	// Else a body goes with the state that it came with.
+	KeepBodies bool
 	// Now is this machine's clock; nil means time.Now.
 	Now func() time.Time
 	// Logger is told of the few things that an operator must know. Nil: nothing is logged.

@@ -53,19 +53,20 @@ func (s *Store) Unknown(ctx context.Context, rows []Row) (places []int, err erro
 // Correct gives events the state in rows, where the stored version is still the row's: whatever has arrived since knows
 // better. A row without a status removes its event. Attempts are not counted.
 func (s *Store) Correct(ctx context.Context, rows []Row) error {
-	live, gone := fold(rows)
+	live, gone := fold(rows, s.cfg.KeepBodies)
 	return s.tx(ctx, s.usual("correct the state of events"), func(ctx context.Context, tx pgx.Tx) error {
 		if len(live) > 0 {
 			q := queueColumns(live, nil, s.cfg.Now())
 			const put = `UPDATE webhook_queue q SET status = v.status, attempt_count = v.attempts, next_attempt_at = NULL, delivered_at = v.delivered_at,
 					last_error = v.last_error, last_status_code = v.last_status, last_response_ms = v.last_ms,
-					last_attempt_at = coalesce(v.last_at, q.last_attempt_at), dead_reason = v.reason, dead_at = v.dead_at, updated_at = now()
+					last_attempt_at = coalesce(v.last_at, q.last_attempt_at), dead_reason = v.reason, dead_at = v.dead_at, updated_at = now(),
+					payload = CASE WHEN $15::boolean THEN coalesce(v.payload::jsonb, q.payload) ELSE v.payload::jsonb END
 				FROM unnest($2::text[], $3::timestamptz[], $4::bigint[], $5::text[], $6::integer[], $7::timestamptz[], $8::text[], $9::integer[],
-					$10::integer[], $11::timestamptz[], $12::text[], $13::timestamptz[])
-					v(event_id, created_at, version, status, attempts, delivered_at, last_error, last_status, last_ms, last_at, reason, dead_at)
+					$10::integer[], $11::timestamptz[], $12::text[], $13::timestamptz[], $14::text[])
+					v(event_id, created_at, version, status, attempts, delivered_at, last_error, last_status, last_ms, last_at, reason, dead_at, payload)
 				WHERE q.instance_id = $1::uuid AND q.event_id = v.event_id AND q.created_at = v.created_at AND q.version = v.version`
 			_, err := tx.Exec(ctx, put, s.cfg.Instance, q.event, q.created, q.version, q.status, q.attempts, q.done, q.lastError,
-				q.lastStatus, q.lastMS, q.lastAt, q.reason, q.deadAt)
+				q.lastStatus, q.lastMS, q.lastAt, q.reason, q.deadAt, q.payload, s.cfg.KeepBodies)
 			if err != nil {
 				return err
 			}

@@ -19,8 +19,9 @@ type state struct {
 	tried uint64   // the version that it belongs to
 }
 
-// fold keeps one state per event, in order of key, so that two batches never lock rows in different orders.
-func fold(rows []Row) (live, deleted []*state) {
+// fold keeps one state per event, in order of key, so that two batches never lock rows in different orders. Bodies of earlier
+// versions count where keepBodies says so.
+func fold(rows []Row, keepBodies bool) (live, deleted []*state) {
 	states := make(map[eventKey]*state, len(rows))
 	for i := range rows {
 		r := &rows[i]
@@ -30,7 +31,7 @@ func fold(rows []Row) (live, deleted []*state) {
 			s = &state{}
 			states[key] = s
 		}
-		s.merge(r)
+		s.merge(r, keepBodies)
 		s.EventID, s.CreatedAt = key.id, moment(r.CreatedAt)
 	}
 	for _, s := range states {
@@ -50,15 +51,18 @@ func byKey(a, b *state) int {
 	return cmp.Or(cmp.Compare(a.EventID, b.EventID), a.CreatedAt.Compare(b.CreatedAt))
 }
 
-// merge takes another version of the same event. The latest one decides; the last attempt and the payload are taken from
-// whichever has them.
-func (s *state) merge(r *Row) {
+// merge takes another version of the same event. The latest one decides; the last attempt, and the payload where bodies are
+// kept, are taken from whichever has them.
+func (s *state) merge(r *Row, keepBodies bool) {
 	if r.Attempt != nil && r.Version >= s.tried {
 		s.last, s.tried = r.Attempt, r.Version
 	}
 	body := s.Payload
 	if r.Version >= s.Version {
 		s.Row = *r
+	}
+	if !keepBodies {
+		return
 	}
 	if s.Payload == nil {
 		s.Payload = body

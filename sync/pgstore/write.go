@@ -18,7 +18,7 @@ func (s *Store) Write(ctx context.Context, rows []Row) error {
 	if err := s.endpointIDs(ctx, refs); err != nil {
 		return err
 	}
-	live, deleted := fold(rows)
+	live, deleted := fold(rows, s.cfg.KeepBodies)
 	queue, attempts, seen := queueColumns(live, refs, s.cfg.Now()), attemptColumns(rows, refs), seenColumns(rows, refs)
 	err := s.tx(ctx, s.usual("write a batch"), func(ctx context.Context, tx pgx.Tx) error {
 		if err := confirm(ctx, tx, refs); err != nil {
@@ -28,7 +28,7 @@ func (s *Store) Write(ctx context.Context, rows []Row) error {
 			return err
 		}
 		if len(live) > 0 {
-			if _, err := tx.Exec(ctx, putQueue, queue.args(s.cfg.Instance)...); err != nil {
+			if _, err := tx.Exec(ctx, putQueue, append(queue.args(s.cfg.Instance), s.cfg.KeepBodies)...); err != nil {
 				return err
 			}
 		}
@@ -66,7 +66,7 @@ func (s *Store) bury(ctx context.Context, tx pgx.Tx, deleted []*state) error {
 	return err
 }
 
-// putQueue brings events to their latest state. The last attempt's fields stay where the batch has no attempt.
+// putQueue brings events to their latest state; $20 keeps a body that this state does without. The last attempt's fields stay where the batch has no attempt.
 const putQueue = `INSERT INTO webhook_queue AS q (instance_id, event_id, created_at, endpoint_id, endpoint_url, endpoint_name, payload,
 		status, attempt_count, max_attempts, next_attempt_at, delivered_at, last_error, last_status_code, last_response_ms,
 		last_attempt_at, dead_reason, dead_at, version)
@@ -82,7 +82,7 @@ const putQueue = `INSERT INTO webhook_queue AS q (instance_id, event_id, created
 		AND d.created_at = v.created_at AND d.version >= v.version)
 	ON CONFLICT (instance_id, event_id, created_at) DO UPDATE SET
 		endpoint_id = excluded.endpoint_id, endpoint_url = excluded.endpoint_url, endpoint_name = excluded.endpoint_name,
-		payload = coalesce(excluded.payload, q.payload),
+		payload = CASE WHEN $20::boolean THEN coalesce(excluded.payload, q.payload) ELSE excluded.payload END,
 		status = excluded.status, attempt_count = excluded.attempt_count, max_attempts = excluded.max_attempts,
 		next_attempt_at = excluded.next_attempt_at, delivered_at = excluded.delivered_at,
 		last_error = CASE WHEN excluded.last_attempt_at IS NULL THEN q.last_error ELSE excluded.last_error END,

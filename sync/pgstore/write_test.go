@@ -130,7 +130,7 @@ func TestWhatPostgresWouldRefuse(t *testing.T) {
 }
 
 func TestPayloads(t *testing.T) {
-	s, db := migrated(t)
+	s, db := migrated(t, func(c *pgstore.Config) { c.KeepBodies = true })
 	for i, tc := range []struct{ body, want string }{
 		{`{"b":1,"a":[1.50, "x"]}`, `{"a": [1.50, "x"], "b": 1}`},
 		{`"plain"`, `"plain"`},
@@ -157,6 +157,37 @@ func TestPayloads(t *testing.T) {
 	}
 	write(t, s, deep, pending("none"))
 	same(t, "without", db.Value(`SELECT payload IS NULL FROM webhook_queue WHERE event_id = 'none'`), "t")
+}
+
+// TestABodyGoesWithItsState: a dead letter's body is not kept once the event is no dead letter any more, whether both states
+// come in one batch or not, and neither is one from a time in which all bodies were.
+func TestABodyGoesWithItsState(t *testing.T) {
+	s, db := migrated(t)
+	given := tried("a", 1, "dead_letter", 503, "http_503", 1)
+	given.Payload = []byte(`{"n":1}`)
+	again := tried("a", 2, "failed", 503, "http_503", 1)
+	const q = `SELECT status, payload FROM webhook_queue ORDER BY event_id`
+	write(t, s, given)
+	same(t, "a dead letter", db.Rows(q), `[[dead_letter {"n": 1}]]`)
+	write(t, s, given, again)
+	same(t, "sent again", db.Rows(q), "[[failed null]]")
+	dead := tried("a", 3, "dead_letter", 503, "http_503", 1)
+	dead.Payload = given.Payload
+	write(t, s, again, dead)
+	same(t, "given up again", db.Rows(q), `[[dead_letter {"n": 1}]]`)
+	won := delivered("a", 1)
+	won.Version = dead.Version
+	if err := s.Correct(t.Context(), []pgstore.Row{won}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "delivered, as it turned out", db.Rows(q), "[[delivered null]]")
+	lapsed := pending("b")
+	write(t, s, lapsed)
+	lapsed.Status, lapsed.DeadReason, lapsed.Payload = "dead_letter", "expired", given.Payload
+	if err := s.Correct(t.Context(), []pgstore.Row{lapsed}); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "given up, as it turned out", db.Rows(q), `[[delivered null] [dead_letter {"n": 1}]]`)
 }
 
 func TestEndpointsHaveOneNumber(t *testing.T) {

@@ -134,6 +134,9 @@ func (s *Syncer) finished(list []pgstore.Undelivered) (rows []pgstore.Row) {
 		case v.State.String() != u.Status && (v.State == spool.StateDelivered || v.State == spool.StateDeadLetter):
 			row.Status, row.Attempts, row.DeliveredAt = v.State.String(), v.Attempts, v.DeliveredAt
 			row.DeadReason, row.DeadAt = v.DeadReason, v.DeadAt
+			if s.parts.Payload != nil {
+				row.Payload = s.parts.Payload(spool.OutboxRow{EventID: u.EventID, State: v.State})
+			}
 			if n := len(v.History); n > 0 {
 				row.Attempt = translateAttempt(&v.History[n-1])
 			}
