@@ -21,6 +21,7 @@ import (
 type fakeOutbox struct {
 	mu      sync.Mutex
 	rows    []spool.OutboxRow
+	last    uint64 // index that was given
 	refused map[string]string
 	err     error
 	small   int           // where not 0, no batch has more rows: their bodies are big
@@ -31,11 +32,8 @@ func (f *fakeOutbox) add(ids ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range ids {
-		index := uint64(1)
-		if n := len(f.rows); n > 0 {
-			index = f.rows[n-1].Index + 1
-		}
-		f.rows = append(f.rows, spool.OutboxRow{Index: index, EventID: id, Version: 1, Endpoint: "https://a.example", State: spool.StatePending, AcceptedAt: time.Now()})
+		f.last++
+		f.rows = append(f.rows, spool.OutboxRow{Index: f.last, EventID: id, Version: 1, Endpoint: "https://a.example", State: spool.StatePending, AcceptedAt: time.Now()})
 	}
 }
 
@@ -56,6 +54,13 @@ func (f *fakeOutbox) OutboxDone(upTo uint64) error {
 	defer f.mu.Unlock()
 	f.rows = slices.DeleteFunc(f.rows, func(r spool.OutboxRow) bool { return r.Index <= upTo })
 	return nil
+}
+
+// drop loses the n oldest rows, as a spool does that has no room for them.
+func (f *fakeOutbox) drop(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows = f.rows[n:]
 }
 
 func (f *fakeOutbox) OutboxRefuse(index uint64, cause string) error {

@@ -19,6 +19,7 @@ func (s *Syncer) pump(ctx context.Context) (more bool, err error) {
 		return false, fmt.Errorf("read the outbox: %w", err)
 	}
 	s.meter.waiting(rows, time.Now())
+	s.losses.oldest(rows)
 	if len(rows) == 0 {
 		return false, nil
 	}
@@ -33,6 +34,7 @@ func (s *Syncer) pump(ctx context.Context) (more bool, err error) {
 	if err := within(ctx, func() error { return s.parts.Outbox.OutboxDone(last) }); err != nil {
 		return false, fmt.Errorf("mark rows as written: %w", err)
 	}
+	s.losses.carried(last)
 	if !more {
 		s.meter.waiting(nil, time.Now())
 	}
@@ -70,7 +72,8 @@ func (s *Syncer) write(ctx context.Context, rows []spool.OutboxRow) (poison []re
 	return poison, nil
 }
 
-// maxRefusedInARow rows refused, and none taken in between, are no matter of rows: something refuses them all.
+// maxRefusedInARow rows refused, and none taken in between, are no matter of rows: something refuses them all. Fewer may well
+// be, such as all rows of the one event that nothing else came with.
 const maxRefusedInARow = 50
 
 // setApart moves refused rows out of the outbox, before the batch is marked. Where nothing is taken any more they stay:
@@ -84,6 +87,7 @@ func (s *Syncer) setApart(ctx context.Context, rows []spool.OutboxRow, poison []
 			return fmt.Errorf("every row is refused, which is no fault of the rows; look at the constraints and triggers of the tables: %w", poison[0].cause)
 		}
 	}
+	s.losses.blur()
 	for _, p := range poison {
 		cause := p.cause.Error()
 		if err := within(ctx, func() error { return s.parts.Outbox.OutboxRefuse(p.row.Index, cause) }); err != nil {

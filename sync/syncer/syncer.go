@@ -22,6 +22,7 @@ type Syncer struct {
 	ready    bool // the schema was looked at
 	backoff  backoff
 	outage   outage
+	losses   losses
 	refused  int // rows refused since the store last took one
 	health   map[string]pgstore.Health
 	check    check
@@ -60,6 +61,7 @@ func (s *Syncer) Run(ctx context.Context) {
 		}
 	})()
 	defer s.drop()
+	s.peek()
 	for ctx.Err() == nil {
 		if s.rest(ctx, s.round(work)) {
 			s.drop()
@@ -185,6 +187,8 @@ func (s *Syncer) failed(err error) time.Duration {
 		s.outage.since = now
 	}
 	s.meter.fail(text)
+	s.peek()
+	s.sayLosses(now, false)
 	if text != s.outage.said && now.Sub(s.outage.saidAt) >= sayEvery {
 		s.outage.said, s.outage.saidAt = text, now
 		s.log.Warn("sync waits; deliveries are not affected", slog.String("kind", kind.String()), slog.Any("error", err))
@@ -194,6 +198,7 @@ func (s *Syncer) failed(err error) time.Duration {
 
 func (s *Syncer) recovered() {
 	s.backoff.reset()
+	s.sayLosses(time.Now(), !s.outage.since.IsZero())
 	if since := s.outage.since; !since.IsZero() {
 		s.log.Info("sync works again", slog.Float64("after_seconds", time.Since(since).Seconds()))
 		s.outage = outage{}
