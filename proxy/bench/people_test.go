@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"io"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -98,5 +101,22 @@ func TestWrap(t *testing.T) {
 	}
 	if got := wrap("", 9, 0); got != "" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The command lines that docs/performance.md shows are understood.
+func TestDocumentedCommands(t *testing.T) {
+	text, err := os.ReadFile("../../docs/performance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := regexp.MustCompile(`make bench ARGS="([^"]*)"`).FindAllStringSubmatch(string(text), -1)
+	if len(lines) < 6 {
+		t.Fatalf("only %d command lines were found", len(lines))
+	}
+	for _, line := range lines {
+		if _, err := parseOptions(strings.Fields(line[1]), io.Discard); err != nil {
+			t.Errorf("%s: %v", line[0], err)
+		}
 	}
 }

@@ -32,7 +32,7 @@ func documents(t *testing.T) []string {
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%v, %v", files, err)
 	}
-	return append(files, "../../README.md", "../../CHANGELOG.md", "../../examples/README.md")
+	return append(files, "../../README.md", "../../CHANGELOG.md", "../../SECURITY.md", "../../examples/README.md", "../../spool/DESIGN.md")
 }
 
 func blocksOf(t *testing.T, file string) (blocks []block) {
@@ -92,9 +92,10 @@ func TestDocumentBlocks(t *testing.T) {
 				}
 			case "python", "go", "js", "php", "ruby", "java":
 				fromExample(t, b)
-			case "":
+			case "text":
+				plain(t, b)
 			default:
-				t.Errorf("%s:%d: nothing tests blocks of %s", b.file, b.line, b.language)
+				t.Errorf("%s:%d: nothing tests blocks of the language %q", b.file, b.line, b.language)
 			}
 		}
 	}
@@ -122,6 +123,7 @@ func newDesk(t *testing.T) *desk {
 	dsn := pgtest.Start(t).DSN() // documents speak of the schema postern, which on a shared server may be somebody's
 	p.configure(calm + "endpoints:\n  - { name: partner-a, url: \"" + partner.url("/postback") + "\", match: [\"" + partner.url("/") + "\"] }\n" +
 		"  - { name: refusing, url: \"" + refusing.url("/") + "\" }\nsync: { dsn: \"" + dsn + "\", interval: 100ms }\n")
+	p.options = []string{"--pprof"}
 	p.start()
 	p.waitState(p.accept("POST", "/to/partner-a", "{}"), "delivered", patience)
 	d.words = strings.NewReplacer(
@@ -175,9 +177,11 @@ func (d *desk) captured() {
 }
 
 func (d *desk) command(text string) *exec.Cmd {
+	repository, err := filepath.Abs("../..")
+	must(d.t, err)
 	cmd := exec.CommandContext(d.t.Context(), "bash", "-euo", "pipefail", "-c", text)
 	cmd.Dir = d.dir
-	cmd.Env = append(os.Environ(), "POSTERN_ADMIN="+d.p.admin, "POSTERN_INGEST="+d.p.ingest, "PATH="+filepath.Join(d.dir, ".bin")+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "REPOSITORY="+repository, "PPROF_TMPDIR="+d.dir, "POSTERN_ADMIN="+d.p.admin, "POSTERN_INGEST="+d.p.ingest, "PATH="+filepath.Join(d.dir, ".bin")+":"+os.Getenv("PATH"))
 	return cmd
 }
 
@@ -195,8 +199,59 @@ func (d *desk) shell(b block) {
 		}
 		return
 	}
-	if out, err := d.command(d.words.Replace(b.text)).CombinedOutput(); err != nil {
-		d.t.Errorf("%s:%d: %v\n%s\n%s", b.file, b.line, err, b.text, out)
+	text := d.words.Replace(b.text)
+	if way, marked := strings.CutPrefix(b.mark, "sh: "); marked {
+		other, known := otherwise[way]
+		if !known {
+			d.t.Errorf("%s:%d: no way to run a block is called %q", b.file, b.line, way)
+			return
+		}
+		text = other.Replace(text)
+	}
+	if out, err := d.command(text).CombinedOutput(); err != nil {
+		d.t.Errorf("%s:%d: %v\n%s\n%s", b.file, b.line, err, text, out)
+	}
+}
+
+// otherwise are ways to run a block for a shorter time, or for its form alone: <!-- sh: WAY -->. The arguments of the
+// benchmark are tried by a test of its own.
+var otherwise = map[string]*strings.Replacer{
+	"dry": strings.NewReplacer("make ", "make -n -C \"$REPOSITORY\" "),
+	"profiles": strings.NewReplacer("go tool pprof ", "go tool pprof -top ", "seconds=10", "seconds=1", "seconds=2", "seconds=1",
+		"go tool trace trace.out", "go tool trace -pprof=sched trace.out >sched.out"),
+}
+
+// plain is a block that nobody types: <!-- text: what it is -->. A list of folders names what is there.
+func plain(t *testing.T, b block) {
+	t.Helper()
+	what, marked := strings.CutPrefix(b.mark, "text: ")
+	if !marked {
+		t.Errorf("%s:%d: a comment above it must say what this text is, or its language be given", b.file, b.line)
+	}
+	if what != "folders" {
+		return
+	}
+	above, found := "", 0
+	for line := range strings.Lines(b.text) {
+		names := regexp.MustCompile(`^ *((?:[\w/.]+(?:/|\.go) +)+)`).FindStringSubmatch(line)
+		if names == nil {
+			continue
+		}
+		if !strings.HasPrefix(line, " ") {
+			above = ""
+		}
+		for _, name := range strings.Fields(names[1]) {
+			found++
+			if _, err := os.Stat(filepath.Join("../..", above, name)); err != nil {
+				t.Errorf("%s:%d: %v", b.file, b.line, err)
+			}
+		}
+		if above == "" {
+			above = strings.Fields(names[1])[0]
+		}
+	}
+	if found < 40 {
+		t.Errorf("%s:%d: only %d folders were found", b.file, b.line, found)
 	}
 }
 
