@@ -50,11 +50,11 @@ var syncKey = regexp.MustCompile(`^sync\s*:`)
 // whole. Other lines are left empty, so that numbers of lines stay what they are; without such an entry there is no text.
 func blocks(text string, key *regexp.Regexp) string {
 	var found strings.Builder
-	inside, any := false, false
+	inside, some := false, false
 	for line := range strings.Lines(text) {
 		if first := line[0]; first != ' ' && first != '\t' && first != '#' && first != '\n' && first != '\r' {
 			inside = key.MatchString(line)
-			any = any || inside
+			some = some || inside
 		}
 		if inside {
 			found.WriteString(line)
@@ -62,7 +62,7 @@ func blocks(text string, key *regexp.Regexp) string {
 			found.WriteByte('\n')
 		}
 	}
-	if !any {
+	if !some {
 		return ""
 	}
 	return found.String()

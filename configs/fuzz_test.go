@@ -26,6 +26,8 @@ func FuzzLoad(f *testing.F) {
 	} {
 		f.Add(text)
 	}
+	f.Add("listen: 127.0.0.1:1\nadmin: &a { listen: unix:x, <<: { pprof: true } }\nprobes: { listen: ':1' }\n")
+	f.Add("<<: { listen: 127.0.0.1:1, admin: { listen: 127.0.0.1:2 } }\n")
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := Options{Dir: dir, Getenv: env{"SET": "secret"}.get}.load("fuzz.yaml", []byte(text))
@@ -36,6 +38,14 @@ func FuzzLoad(f *testing.F) {
 				}
 			}
 			return
+		}
+		for _, face := range []face{ingestFace, adminFace} {
+			looked, r := Defaults(), newReader("fuzz.yaml", dir, env{}.get)
+			looked.glance(r, []byte(text), face)
+			got, _ := face.of(looked, Options{})
+			if want, _ := face.of(c, Options{}); len(r.problems) > 0 || got.Address != want.Address {
+				t.Errorf("a glance finds %q, Postern listens at %q: %v", got.Address, want.Address, join(r.problems))
+			}
 		}
 		if len(Show(c)) == 0 {
 			t.Error("what was accepted cannot be shown")

@@ -15,12 +15,12 @@ import (
 // meant to stand. Another Postern may be at the default address then. A file that says nothing of an address means the
 // default. aside is what is wrong beside an address that is known, such as one that o gives.
 func IngestListener(o Options) (l Listener, aside, err error) {
-	return o.find(face{"", "listen", "token_file", regexp.MustCompile(`^(listen|token_file)\s*:`)})
+	return o.find(ingestFace)
 }
 
 // AdminListener is described at IngestListener.
 func AdminListener(o Options) (l Listener, aside, err error) {
-	return o.find(face{"admin", "admin.listen", "admin.token_file", regexp.MustCompile(`^admin\s*:`)})
+	return o.find(adminFace)
 }
 
 // face is one of the two listeners that commands ask: its keys, and the lines that begin its blocks.
@@ -28,6 +28,11 @@ type face struct {
 	section, listen, token string
 	lines                  *regexp.Regexp
 }
+
+var (
+	ingestFace = face{"", "listen", "token_file", regexp.MustCompile(`^(listen|token_file)\s*:`)}
+	adminFace  = face{"admin", "admin.listen", "admin.token_file", regexp.MustCompile(`^admin\s*:`)}
+)
 
 // of is the face's listener, and what a flag or a variable says about its address.
 func (f face) of(c *Config, o Options) (l *Listener, flag string) {

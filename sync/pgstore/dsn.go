@@ -52,10 +52,10 @@ var mistakes = []struct {
 	begins, says string
 	certain      bool
 }{
-	{"failed to parse as URL", "it cannot be read as a URL: is a character of the user or the password not percent-encoded (%40 for @)?", true},
-	{"failed to parse as keyword/value", "it is neither a URL nor keyword=value pairs (a blank in a value needs quotes: password='a b')", true},
+	{"failed to parse as URL", "it cannot be read as a URL (a user or password with / or @ in it needs percent-encoding: %2F, %40)", true},
+	{"failed to parse as keyword/value", "it is neither a URL nor keyword=value pairs (a value with a blank in it needs quotes, as in options='a b')", true},
 	{"could not match", "it has not as many ports as hosts", false},
-	{"invalid port", "the port is not a number from 1 to 65535: is a character of the password not percent-encoded (%3A for :)?", false},
+	{"invalid port", "the port is not a number from 1 to 65535 (a password with / or @ in it needs percent-encoding: %2F, %40)", false},
 	{"invalid connect_timeout", "connect_timeout is not a whole number of seconds", false},
 	{"failed to configure TLS (sslmode is invalid)", "sslmode is none of disable, allow, prefer, require, verify-ca and verify-full", false},
 	{`failed to configure TLS (both "sslcert" and "sslkey"`, "sslcert and sslkey belong together", false},
