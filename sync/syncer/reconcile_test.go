@@ -65,6 +65,12 @@ func TestWhatIsFinishedIsPutRight(t *testing.T) {
 		var dropped atomic.Int64
 		b := start(t, func(b *bench) {
 			b.parts.Events = known
+			b.parts.Payload = func(r spool.OutboxRow) []byte {
+				if r.State == spool.StateDeadLetter {
+					return []byte("body of " + r.EventID)
+				}
+				return nil
+			}
 			b.parts.Snapshot = func() Snapshot { return Snapshot{Heartbeat: pgstore.Heartbeat{DroppedRows: dropped.Load()}} }
 			for _, id := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"} {
 				u := pgstore.Undelivered{EventID: id, CreatedAt: at, Version: 3, Status: "failed"}
@@ -81,7 +87,10 @@ func TestWhatIsFinishedIsPutRight(t *testing.T) {
 		if text := strings.Join(got, " "); text != "a:delivered:3:2 b:dead_letter:3:0 e::3:0 f::3:0 h:delivered:3:2 i::3:0" {
 			t.Errorf("corrected %s", text)
 		}
-		first := b.store.seen().corrected[0]
+		first, second := b.store.seen().corrected[0], b.store.seen().corrected[1]
+		if first.Payload != nil || string(second.Payload) != "body of b" {
+			t.Errorf("bodies %q and %q", first.Payload, second.Payload)
+		}
 		if first.Attempt == nil || first.Attempt.StatusCode != 204 || !first.DeliveredAt.Equal(at.Add(time.Minute)) {
 			t.Errorf("%+v, %+v", first, first.Attempt)
 		}
