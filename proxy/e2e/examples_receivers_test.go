@@ -61,7 +61,7 @@ func (e *example) start() {
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
 		if resp, err := http.Get(e.url); err == nil {
 			resp.Body.Close()
 			return

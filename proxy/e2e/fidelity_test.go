@@ -108,7 +108,7 @@ func rawRequest(t *testing.T, p *postern, raw string) (*http.Response, string) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(15 * time.Second))
+	c.SetDeadline(time.Now().Add(patience))
 	io.WriteString(c, raw)
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {

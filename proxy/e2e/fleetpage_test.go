@@ -211,7 +211,7 @@ func TestFleetPageIsGuarded(t *testing.T) {
 	// A Postgres that nobody has made ready.
 	bare := pgtest.New(t)
 	away, _ := fleetPage(t, bare)
-	resp, err := (&http.Client{Timeout: 10 * time.Second}).Get(away + "/api/v1/fleet/status")
+	resp, err := (&http.Client{Timeout: patience}).Get(away + "/api/v1/fleet/status")
 	must(t, err)
 	defer resp.Body.Close()
 	var told struct{ Detail string }

@@ -43,7 +43,7 @@ func overSocket(t *testing.T, path string) *http.Client {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	return &http.Client{Transport: transport, Timeout: patience}
 }
 
 // Both listeners on sockets, with any Host; a socket that a kill left behind is no obstacle.

@@ -102,7 +102,7 @@ func seed(t *testing.T, dir string, list []yesterday) {
 		}
 		wg.Wait()
 	}
-	limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	limit, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := sp.Close(limit); err != nil {
 		t.Fatal(err)

@@ -158,7 +158,7 @@ func clockJumps(w *world, rnd *rand.Rand) error {
 		if err := w.process.cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 			return err
 		}
-		if err := poll(5*time.Second, "the clock to be set", func() (bool, error) { return stage.ClockIsSet(file), nil }); err != nil {
+		if err := poll(time.Minute, "the clock to be set", func() (bool, error) { return stage.ClockIsSet(file), nil }); err != nil {
 			return err
 		}
 	}

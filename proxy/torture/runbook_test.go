@@ -45,7 +45,7 @@ func pageAfterADeadLetter(t *testing.T, p *process) (page string) {
 	if accepted := burst(t, p, 1, 1, func(int) string { return "/http://" + nobody + "/" }, nil); accepted != 1 {
 		t.Fatal("the event was not accepted")
 	}
-	err = poll(10*time.Second, "a dead letter to be counted", func() (bool, error) {
+	err = poll(2*time.Minute, "a dead letter to be counted", func() (bool, error) {
 		resp, err := http.Get("http://" + p.admin + "/metrics")
 		if err != nil {
 			return false, err
