@@ -140,7 +140,7 @@ func leaks(t *testing.T, dir string) (found []string) {
 // rekeyed waits for the rewriting, and for the copy that follows it.
 func (r *rig) rekeyed() {
 	r.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for r.Keys().Rewriting || r.compaction.forced.Load() {
 		if time.Now().After(deadline) {
 			r.t.Fatalf("it does not end: %+v", r.Keys())

@@ -18,7 +18,7 @@ func endless(s *Spool) (ended *atomic.Bool) {
 	s.store.commit = func(tx *bolt.Tx) error {
 		switch {
 		case ended.Load():
-		case time.Since(start) > 10*time.Second:
+		case time.Since(start) > time.Minute:
 			ended.Store(true)
 		default:
 			s.SaveEndpointState("busy", []byte("x"), nil)

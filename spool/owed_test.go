@@ -95,7 +95,7 @@ func (r *rig) failDue(now time.Time, res Result) int {
 		}()
 		select {
 		case <-done:
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			n := int(recorded.Load())
 			close(r.giveUp) // what cannot be written must not hold up the end of the test
 			return n

@@ -79,7 +79,7 @@ func (r *rig) accepted(id string) {
 	r.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-tick.C {
 		_, err := r.Append(r.t.Context(), event(id, endpointA, "x"))
 		if err == nil {
 			return

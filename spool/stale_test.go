@@ -64,7 +64,7 @@ func TestCopyIsOwed(t *testing.T) {
 		r.finish(l, delivered(l))
 	}
 	r.mustSetKeys(key(1))
-	for deadline := time.Now().Add(20 * time.Second); r.Keys().Rewriting; {
+	for deadline := time.Now().Add(2 * time.Minute); r.Keys().Rewriting; {
 		if time.Now().After(deadline) {
 			t.Fatal("it is not rewritten")
 		}

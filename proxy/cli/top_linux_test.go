@@ -93,7 +93,7 @@ func (c *console) text() string {
 // see waits until something is shown after what was there before.
 func (c *console) see(from int, what string) int {
 	c.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for ; ; <-tick.C {
@@ -215,7 +215,7 @@ func TestTopLosesItsTerminal(t *testing.T) {
 // waitForSocket waits until Postern answers there.
 func waitForSocket(t *testing.T, path string) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for ; time.Now().Before(deadline); <-tick.C {

@@ -400,7 +400,7 @@ func TestOnWroteByHTTP2(t *testing.T) {
 				select {
 				case <-told:
 					passed <- true
-				case <-time.After(3 * time.Second):
+				case <-time.After(time.Minute):
 					passed <- false
 				}
 				answer204(c, q)
@@ -422,7 +422,7 @@ func TestHTTP2SwitchedOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	e := &delivery.Endpoint{Timeout: 5 * time.Second, RoundTripper: c}
+	e := &delivery.Endpoint{Timeout: time.Minute, RoundTripper: c}
 	if got := send(t, e, newEvent("POST", r.url("/"), "x")); got.Class != retry.Connection || len(r.streams()) != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -234,5 +234,5 @@ func (r *h2recv) endpoint(t testing.TB, concurrency int) *delivery.Endpoint {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	return &delivery.Endpoint{Name: "partner-a", Timeout: 5 * time.Second, RoundTripper: c}
+	return &delivery.Endpoint{Name: "partner-a", Timeout: time.Minute, RoundTripper: c}
 }

@@ -27,7 +27,7 @@ import (
 // TestMain fails the run if a connection's goroutine outlives the tests.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for until := time.Now().Add(5 * time.Second); code == 0; runtime.Gosched() {
+	for until := time.Now().Add(time.Minute); code == 0; runtime.Gosched() {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		if !bytes.Contains(stacks, []byte("persistConn")) && !bytes.Contains(stacks, []byte("dialConn")) && !bytes.Contains(stacks, []byte("http2ClientConn")) {
@@ -202,7 +202,7 @@ func newTransport(t testing.TB, concurrency int) *egress.Client {
 
 func newEndpoint(t testing.TB) *delivery.Endpoint {
 	t.Helper()
-	return &delivery.Endpoint{Name: "partner-a", Timeout: 5 * time.Second, RoundTripper: newTransport(t, 4)}
+	return &delivery.Endpoint{Name: "partner-a", Timeout: time.Minute, RoundTripper: newTransport(t, 4)}
 }
 
 func newSender() delivery.Sender {

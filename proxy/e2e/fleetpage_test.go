@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"postern/proxy/e2e/browser"
 	"postern/sync/pgtest"

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // call makes one request of a listener that is not the usual one: a socket, or one with a token.

@@ -42,7 +42,11 @@ func secretsStayHidden(t *testing.T, format string) {
 	p.api("POST", "endpoints/moving/pause", "", nil)
 	ids := []string{p.acceptSecrets(&hidden, "http", ok.addr())}
 	for _, name := range []string{"refusing", "redirecting", "hanging", "garbled", "short", "trailing", "closed", "unknown"} {
-		ids = append(ids, p.acceptSecrets(&hidden, "http", where[name]))
+		if name == "hanging" {
+			ids = append(ids, p.acceptSecrets(&hidden, "http", where[name], "Postern-Timeout: 1s"))
+		} else {
+			ids = append(ids, p.acceptSecrets(&hidden, "http", where[name]))
+		}
 	}
 	ids = append(ids, p.acceptSecrets(&hidden, "https", where["untrusted"]), p.acceptSecrets(&hidden, "https", ok.addr()))
 	for _, name := range []string{"named/", "judged/", "metadata/", "other-name/", "moving//\""} {
@@ -126,7 +130,7 @@ func secretConfig(hidden *secrets, db *pgtest.DB, where map[string]string) strin
 	return fmt.Sprintf(`
 query_keys_in_logs: [cid]
 targets: { allow_private: true }
-defaults: { timeout: 2s, retry: { max_attempts: 2, base_delay: 10ms, max_delay: 20ms } }
+defaults: { timeout: 30s, retry: { max_attempts: 2, base_delay: 10ms, max_delay: 20ms } }
 sync: { dsn: %q, schema: %s, interval: 100ms, payloads: none, labels: { service: checkout } }
 spool: { encryption_key_files: [spool.key] }
 `, db.DSN, db.Schema)
@@ -167,11 +171,11 @@ func (p *postern) everyClass() {
 }
 
 // acceptSecrets sends an event that has a secret wherever one can be.
-func (p *postern) acceptSecrets(hidden *secrets, scheme, host string) string {
+func (p *postern) acceptSecrets(hidden *secrets, scheme, host string, more ...string) string {
 	p.t.Helper()
 	url := fmt.Sprintf("%s://u:%s@%s/%s?cid=VISIBLE&token=%s", scheme, hidden.next("PW"), host, hidden.next("PATH"), hidden.next("QUERY"))
-	return p.accept("POST", "/"+url, hidden.next("BODY"), "X-Secret: "+hidden.next("HEADER"), "Cookie: c="+hidden.next("APPCOOKIE"),
-		"Idempotency-Key: "+hidden.next("KEY"))
+	more = append(more, "X-Secret: "+hidden.next("HEADER"), "Cookie: c="+hidden.next("APPCOOKIE"), "Idempotency-Key: "+hidden.next("KEY"))
+	return p.accept("POST", "/"+url, hidden.next("BODY"), more...)
 }
 
 // refuseSecrets sends what is refused, each time with a secret in it.

@@ -56,7 +56,7 @@ func openShowroom(t *testing.T, more string) *showroom {
 	s.postern = newPostern(t, more+fmt.Sprintf(`
 targets: { allow_private: true }
 spool: { delivered_retention: 48h }
-defaults: { timeout: 2s, retry: { max_attempts: 2, base_delay: 100ms, max_delay: 200ms }, breaker: { cooldown: 10m } }
+defaults: { timeout: 30s, retry: { max_attempts: 2, base_delay: 100ms, max_delay: 200ms }, breaker: { cooldown: 10m } }
 endpoints:
   - { name: orders, url: %q, limits: ["600/1m", "20000/1h"] }
   - { name: crm-sync, url: %q }

@@ -34,7 +34,7 @@ import (
 // TestMain fails the run if a connection's goroutine outlives the tests.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for until := time.Now().Add(5 * time.Second); code == 0; runtime.Gosched() {
+	for until := time.Now().Add(time.Minute); code == 0; runtime.Gosched() {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		if !bytes.Contains(stacks, []byte("persistConn")) && !bytes.Contains(stacks, []byte("dialConn")) && !bytes.Contains(stacks, []byte("http2ClientConn")) {
@@ -175,7 +175,7 @@ func newClient(t *testing.T, o egress.Options) *egress.Client {
 // get makes one GET and drains the answer.
 func get(t *testing.T, c http.RoundTripper, url string) (*http.Response, error) {
 	t.Helper()
-	return getWithin(t, c, url, 5*time.Second)
+	return getWithin(t, c, url, time.Minute)
 }
 
 func getWithin(t *testing.T, c http.RoundTripper, url string, limit time.Duration) (*http.Response, error) {

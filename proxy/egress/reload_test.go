@@ -221,7 +221,7 @@ func TestAPipeInPlaceOfACertificate(t *testing.T) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("an attempt waits for the pipe")
 		if pipe, err := os.OpenFile(path, os.O_WRONLY, 0); err == nil {
 			pipe.Close()

@@ -113,7 +113,7 @@ func loaded(t *testing.T, config string) *process {
 // be a 503 that says when to come again.
 func burst(t *testing.T, p *process, n, conns int, path func(i int) string, body []byte) (accepted int) {
 	t.Helper()
-	client := &http.Client{Timeout: 60 * time.Second, Transport: &http.Transport{MaxConnsPerHost: conns, MaxIdleConnsPerHost: conns}}
+	client := &http.Client{Timeout: 5 * time.Minute, Transport: &http.Transport{MaxConnsPerHost: conns, MaxIdleConnsPerHost: conns}}
 	defer client.CloseIdleConnections()
 	var taken, next atomic.Int64
 	var wg sync.WaitGroup

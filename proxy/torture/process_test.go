@@ -44,7 +44,7 @@ type process struct {
 const grace = 1500 * time.Millisecond
 
 func newProcess(dir, data string) (*process, error) {
-	p := &process{dir: dir, data: data, program: binary, client: http.Client{Timeout: 10 * time.Second}}
+	p := &process{dir: dir, data: data, program: binary, client: http.Client{Timeout: time.Minute}}
 	for _, addr := range []*string{&p.ingest, &p.admin} {
 		a, err := stage.FreeAddr()
 		if err != nil {

@@ -107,7 +107,7 @@ func options(path, profile string, flags []string) []chromedp.ExecAllocatorOptio
 
 // clean removes the profile, and fails the test where a process still uses it.
 func clean(t testing.TB, profile string) {
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for ; ; <-tick.C {

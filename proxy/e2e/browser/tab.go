@@ -17,7 +17,7 @@ import (
 )
 
 // patience is how long a page may take to show something.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Tab is a tab on a page under test. What its console says and whom it asks is watched from the start: Clean judges it.
 type Tab struct {
