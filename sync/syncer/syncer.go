@@ -98,6 +98,9 @@ func (s *Syncer) step(ctx context.Context) (full bool, err error) {
 		return false, err
 	}
 	if full, err = s.pump(ctx); err != nil {
+		if pgstore.Classify(err) == pgstore.KindData {
+			_ = s.report(ctx, time.Now()) // whoever refuses rows may still be told that this instance is alive
+		}
 		return false, err
 	}
 	if err := s.report(ctx, time.Now()); err != nil || full {

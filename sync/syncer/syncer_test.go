@@ -227,14 +227,26 @@ func TestAStoreThatRefusesEverything(t *testing.T) {
 // TestWhatARefusingStoreGetsSetApart: where rows come one by one and each is refused, no more than a few are set apart.
 func TestWhatARefusingStoreGetsSetApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := start(t)
-		b.store.set(func() { b.store.fail = func(string, []pgstore.Row) error { return errData } })
+		b := start(t, func(b *bench) { b.parts.Snapshot = func() Snapshot { return Snapshot{} } })
+		b.store.set(func() {
+			b.store.fail = func(call string, _ []pgstore.Row) error {
+				if call == "write" {
+					return errData
+				}
+				return nil
+			}
+		})
 		for i := range 70 {
 			b.outbox.add(fmt.Sprint(i))
 			pass(2 * time.Second)
 		}
 		if n := len(b.outbox.apart()); n != maxRefusedInARow || b.outbox.left() != 70-maxRefusedInARow {
 			t.Errorf("%d set apart, %d left", n, b.outbox.left())
+		}
+		beats := len(b.store.seen().beats)
+		pass(10 * time.Minute)
+		if n := len(b.store.seen().beats) - beats; n < 5 {
+			t.Errorf("%d heartbeats in ten minutes of refusals: it counts as gone", n)
 		}
 		b.store.set(func() { b.store.fail = nil })
 		pass(backoffCap)
