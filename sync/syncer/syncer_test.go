@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -198,116 +196,6 @@ func TestPoisonIsFoundAndSetApart(t *testing.T) {
 		}
 		b.end()
 	})
-}
-
-// TestAStoreThatRefusesEverything is no matter of rows: they stay where they are.
-func TestAStoreThatRefusesEverything(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := start(t)
-		b.store.set(func() { b.store.fail = func(string, []pgstore.Row) error { return errData } })
-		for i := range 90 {
-			b.outbox.add(fmt.Sprint(i))
-		}
-		pass(time.Minute)
-		if len(b.outbox.apart()) != 0 || b.outbox.left() != 90 {
-			t.Errorf("%d refused, %d left", len(b.outbox.apart()), b.outbox.left())
-		}
-		if st := b.Status(); st.Error == nil || !strings.Contains(*st.Error, "every row is refused") {
-			t.Errorf("status %+v", st)
-		}
-		b.store.set(func() { b.store.fail = poisoned("5") })
-		pass(backoffCap)
-		if len(b.outbox.apart()) != 1 || b.outbox.left() != 0 {
-			t.Errorf("afterwards %d refused, %d left", len(b.outbox.apart()), b.outbox.left())
-		}
-		b.end()
-	})
-}
-
-// TestWhatARefusingStoreGetsSetApart: where rows come one by one and each is refused, no more than a few are set apart.
-func TestWhatARefusingStoreGetsSetApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := start(t, func(b *bench) { b.parts.Snapshot = func() Snapshot { return Snapshot{} } })
-		b.store.set(func() {
-			b.store.fail = func(call string, _ []pgstore.Row) error {
-				if call == "write" {
-					return errData
-				}
-				return nil
-			}
-		})
-		for i := range 70 {
-			b.outbox.add(fmt.Sprint(i))
-			pass(2 * time.Second)
-		}
-		if n := len(b.outbox.apart()); n != maxRefusedInARow || b.outbox.left() != 70-maxRefusedInARow {
-			t.Errorf("%d set apart, %d left", n, b.outbox.left())
-		}
-		beats := len(b.store.seen().beats)
-		pass(10 * time.Minute)
-		if n := len(b.store.seen().beats) - beats; n < 5 {
-			t.Errorf("%d heartbeats in ten minutes of refusals: it counts as gone", n)
-		}
-		b.store.set(func() { b.store.fail = nil })
-		pass(backoffCap)
-		if b.outbox.left() != 0 {
-			t.Errorf("%d left afterwards", b.outbox.left())
-		}
-		b.end()
-	})
-}
-
-// TestDroppedRowsAreTold: at once, then seldom, and the rest at the end; what is carried or set apart is none of them.
-func TestDroppedRowsAreTold(t *testing.T) {
-	for name, away := range map[string]string{"from the start": "migrate", "later on": "write"} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := start(t, func(b *bench) {
-					b.outbox.add("a", "b", "c")
-					b.store.fail = func(call string, _ []pgstore.Row) error {
-						if call == away {
-							return errAway
-						}
-						return nil
-					}
-				})
-				said := func() string {
-					return strings.Join(regexp.MustCompile(`for want of room.* rows=(\d+)`).FindAllString(b.log.String(), -1), " ")
-				}
-				pass(time.Minute)
-				if said() != "" {
-					t.Fatal("nothing was dropped yet: ", said())
-				}
-				for range 20 {
-					b.outbox.add("more", "and more")
-					b.outbox.drop(2)
-					pass(time.Minute)
-				}
-				if n := strings.Count(said(), "for want of room"); n != 2 {
-					t.Errorf("said %d times in 20 minutes: %s", n, said())
-				}
-				b.store.set(func() { b.store.fail = poisoned("more") })
-				pass(time.Minute)
-				total := 0
-				for _, m := range regexp.MustCompile(`rows=(\d+)`).FindAllStringSubmatch(said(), -1) {
-					n, _ := strconv.Atoi(m[1])
-					total += n
-				}
-				if total != 40 || b.outbox.left() != 0 {
-					t.Errorf("%d rows in all: %s; %d left", total, said(), b.outbox.left())
-				}
-				before := said()
-				b.outbox.add("d", "more", "e")
-				pass(time.Hour)
-				b.outbox.add("f")
-				pass(time.Hour)
-				if said() != before {
-					t.Errorf("said without cause: %s", said())
-				}
-				b.end()
-			})
-		})
-	}
 }
 
 func TestStopFlushes(t *testing.T) {
