@@ -99,6 +99,9 @@ func TestMaxBytes(t *testing.T) {
 	oncePerEvent(t, r, accepted)
 	p.eventually(patience, "/readyz to be 200 again", func() bool { return p.probe("/readyz") == 200 })
 	p.gauges(map[string]float64{"postern_ready": 1, "postern_spool_writable": 1, "postern_spool_full": 0})
+	if free := p.metric("postern_spool_free_bytes"); free < 1<<20 || free > 4<<20 {
+		t.Errorf("an empty spool of 4 MiB has %v bytes free", free)
+	}
 	p.accept("POST", "/"+r.url("/"), strings.Repeat("x", 64<<10))
 }
 
