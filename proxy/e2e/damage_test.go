@@ -41,7 +41,7 @@ func TestPagesDamagedWhileRunning(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			addr := freeAddr(t)
-			p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 200ms, max_delay: 1s }, "+patient+" }\n")
+			p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 10000, base_delay: 200ms, max_delay: 1s }, "+patient+" }\n")
 			flood(t, p, 600, "/http://"+addr+"/")
 			p.accept("POST", "/http://"+addr+"/", strings.Repeat("big", 10_000))
 			file := filepath.Join(p.dataDir(), "spool.db")

@@ -61,7 +61,7 @@ func oncePerEvent(t *testing.T, r *receiver, accepted map[string]bool) {
 
 // downForNow is for a receiver that is down at first: the breaker keeps the waiting events cheap, and tries soon.
 const downForNow = "targets: { allow_private: true }\nspool: { max_endpoint_share: 1 }\n" +
-	"defaults: { retry: { max_attempts: 100, base_delay: 200ms, max_delay: 500ms }, breaker: { cooldown: 1s, max_cooldown: 1s } }\n"
+	"defaults: { retry: { max_attempts: 10000, base_delay: 200ms, max_delay: 500ms }, breaker: { cooldown: 1s, max_cooldown: 1s } }\n"
 
 // Full: 503 and not ready; deliveries go on and make room; all is well again by itself.
 func TestMaxBytes(t *testing.T) {

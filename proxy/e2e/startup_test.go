@@ -126,7 +126,7 @@ func TestDamagedSpool(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addr := freeAddr(t)
-			p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 200ms, max_delay: 1s }, "+patient+" }\n")
+			p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 10000, base_delay: 200ms, max_delay: 1s }, "+patient+" }\n")
 			flood(t, p, 1000, "/http://"+addr+"/")
 			p.kill()
 			file := filepath.Join(p.dir, "data", "spool.db")
@@ -161,7 +161,7 @@ func TestDamagedSpool(t *testing.T) {
 // Damage that is met while running ends the process with a text, and the next start salvages: one restart, no loop.
 func TestDamageWhileRunning(t *testing.T) {
 	addr := freeAddr(t)
-	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 200ms, max_delay: 1s }, "+patient+" }\n")
+	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 10000, base_delay: 200ms, max_delay: 1s }, "+patient+" }\n")
 	flood(t, p, 500, "/http://"+addr+"/")
 	file := filepath.Join(p.dir, "data", "spool.db")
 	b, err := os.ReadFile(file)
@@ -236,7 +236,7 @@ func TestFileOfAnotherProgram(t *testing.T) {
 func TestOneBadRecord(t *testing.T) {
 	t.Parallel()
 	addr := freeAddr(t)
-	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 100, base_delay: 500ms, max_delay: 1s }, "+patient+" }\n")
+	p := startPostern(t, "targets: { allow_private: true }\ndefaults: { retry: { max_attempts: 10000, base_delay: 500ms, max_delay: 1s }, "+patient+" }\n")
 	for i := range 100 {
 		p.accept("POST", "/http://"+addr+"/", strings.Repeat("body", 50)+string(rune('A'+i%26))+strings.Repeat("tail", 50))
 	}

@@ -92,7 +92,7 @@ func TestExpiredCertificateReplaced(t *testing.T) {
 	}}
 	r := newReceiverOn(t, "127.0.0.1:0", conf, nil)
 	_, port, _ := strings.Cut(r.addr(), ":")
-	p := startPostern(t, "defaults: { retry: { max_attempts: 100, base_delay: 100ms, max_delay: 200ms }, "+patient+" }\n"+ca.named("secure", "https://localhost:"+port+"/in"))
+	p := startPostern(t, "defaults: { retry: { max_attempts: 10000, base_delay: 100ms, max_delay: 200ms }, "+patient+" }\n"+ca.named("secure", "https://localhost:"+port+"/in"))
 	id := p.accept("POST", "/to/secure", "x")
 	p.eventually(patience, "an attempt to fail", func() bool {
 		var e event
