@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"postern/proxy/client"
 )
 
 // noon is when these tests run.
@@ -167,7 +165,7 @@ ATTEMPT  STARTED                  TOOK  STATUS  ERROR
 		"events delete evt_1": "\nevt_1: deleted\n",
 		"endpoints": `
 ENDPOINT   BREAKER  PENDING  RETRYING  IN FLIGHT  DEAD     P50     P95    P99  NOTE
-partner-a  open           1         2          0     4  8.2 ms  120 ms  2.5 s  throttled until 12:01:00 (in 1m)
+partner-a  open           1         2          0     4  8.2 ms  120 ms  2.5 s  breaker open: next try 12:03:00 (in 3m)
 `,
 		"endpoints show partner-a": `
 endpoint              partner-a
@@ -179,7 +177,7 @@ queue                 1 pending, 2 awaiting retry, 0 in flight, 4 dead letters
 latency               p50 8.2 ms, p95 120 ms, p99 2.5 s (42 samples)
 concurrency           32
 limit                 7 of 100 in 60s
-note                  throttled until 12:01:00 (in 1m)
+note                  breaker open: next try 12:03:00 (in 3m)
 `,
 		"endpoints pause https://p.example": "\nhttps://p.example: paused\n",
 		"endpoints resume partner-a":        "\npartner-a: resumed\n",
@@ -218,23 +216,4 @@ func squeeze(s string) string {
 		lines[i] = strings.Join(strings.Fields(line), " ")
 	}
 	return strings.Join(lines, "\n")
-}
-
-// TestNoteSaysWhatAnEndpointWaitsFor: a person's pause and trouble come first.
-func TestNoteSaysWhatAnEndpointWaitsFor(t *testing.T) {
-	s := &session{Process: Process{now: func() time.Time { return noon }}}
-	e := client.Endpoint{Name: "a", Configured: true, Limiter: client.Limiter{HeldBy: "slots"}}
-	if got := s.note(e).Text; !strings.Contains(got, "waits for a slot") {
-		t.Errorf("note %q", got)
-	}
-	for _, reason := range []string{"", "breaker_open", "reserving"} {
-		e.Limiter.HeldBy = reason
-		if got := s.note(e).Text; got != "" {
-			t.Errorf("%s has the note %q", reason, got)
-		}
-	}
-	e.Limiter.HeldBy, e.Paused, e.PauseReason = "slots", true, "moving"
-	if got := s.note(e).Text; got != "paused: moving" {
-		t.Errorf("note %q", got)
-	}
 }

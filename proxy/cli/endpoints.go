@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"postern/proxy/cli/term"
 	"postern/proxy/client"
@@ -74,33 +73,6 @@ func latency(ms *float64) string {
 		return "-"
 	}
 	return term.Millis(*ms)
-}
-
-// note says why an endpoint gets nothing at the moment, or what is wrong with it.
-func (s *session) note(e client.Endpoint) term.Cell {
-	now := s.now()
-	switch {
-	case e.Paused && strings.HasPrefix(e.PauseReason, "paused"):
-		return term.Cell{Text: e.PauseReason, Color: term.Warn}
-	case e.Paused:
-		return term.Cell{Text: strings.TrimSuffix("paused: "+e.PauseReason, ": "), Color: term.Warn}
-	case e.Limiter.ThrottledUntil != nil && e.Limiter.ThrottledUntil.After(now):
-		return term.Cell{Text: "throttled until " + term.When(*e.Limiter.ThrottledUntil, now), Color: term.Warn}
-	case e.TLSError != "":
-		return term.Cell{Text: "TLS files not usable: " + e.TLSError, Color: term.Warn}
-	case !e.Configured && !strings.Contains(e.Name, "://"):
-		return term.Cell{Text: "not in the configuration any more", Color: term.Warn}
-	case waitsFor[e.Limiter.HeldBy] != "":
-		return term.Cell{Text: waitsFor[e.Limiter.HeldBy], Color: term.Warn}
-	}
-	return term.Cell{}
-}
-
-// waitsFor says what an endpoint lacks whose column for the breaker does not say it, by the API's held_by.
-var waitsFor = map[string]string{
-	"slots":        "waits for a slot: all of concurrency are taken (slots)",
-	"concurrency":  "its own concurrency is used up",
-	"rate_limited": "its limits are used up",
 }
 
 type endpointsShowCmd struct {

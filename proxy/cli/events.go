@@ -96,7 +96,7 @@ func (s *session) eventTable(events []client.Event) error {
 		term.Column{Title: "ACCEPTED", Cut: true}, term.Column{Title: "NEXT ATTEMPT", Cut: true})
 	for _, e := range events {
 		table.Row(term.Cell{Text: e.ID}, term.Cell{Text: e.Endpoint}, stateCell(e.State), term.Cell{Text: fmt.Sprint(e.AttemptCount)},
-			term.Cell{Text: dash(e.LastError)}, term.Cell{Text: term.When(e.AcceptedAt, now)}, term.Cell{Text: term.When(e.NextAttemptAt, now)})
+			term.Cell{Text: dash(e.LastError)}, term.Cell{Text: term.When(e.AcceptedAt, now)}, term.Cell{Text: nextAttempt(e, now)})
 	}
 	return table.Write(s.out)
 }

@@ -35,7 +35,11 @@ func (c *eventsShowCmd) Run(s *session) error {
 	if c.JSON {
 		return s.printJSON(reply.Raw)
 	}
-	if err := s.facts(s.eventFacts(reply.Value)); err != nil {
+	facts := s.eventFacts(reply.Value)
+	if why := s.holds(context.Background(), admin, reply.Value); why != "" {
+		facts = append(facts, fact{name: "held back", value: why, color: term.Warn})
+	}
+	if err := s.facts(facts); err != nil {
 		return err
 	}
 	if err := s.attemptTable(reply.Value.Attempts); err != nil {
@@ -59,7 +63,7 @@ func (s *session) eventFacts(e client.Event) []fact {
 		{name: "size", value: term.Bytes(e.Size)},
 	}
 	if !e.NextAttemptAt.IsZero() {
-		facts = append(facts, fact{name: "next attempt", value: term.When(e.NextAttemptAt, now)})
+		facts = append(facts, fact{name: "next attempt", value: nextAttempt(e, now)})
 	}
 	if !e.DeliveredAt.IsZero() {
 		facts = append(facts, fact{name: "delivered", value: term.When(e.DeliveredAt, now), color: term.Good})

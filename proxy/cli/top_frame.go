@@ -200,7 +200,7 @@ func nextTry(b client.Breaker, now time.Time) string {
 	if b.OpenedAt == nil {
 		return "soon"
 	}
-	if at := b.OpenedAt.Add(seconds(b.CooldownSeconds)); at.After(now) {
+	if at := opensUntil(b); at.After(now) {
 		return "in " + term.Age(at.Sub(now))
 	}
 	return "now"
