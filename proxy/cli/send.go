@@ -51,14 +51,16 @@ func (c *sendCmd) Run(s *session) error {
 		return err
 	}
 	defer ingest.Close()
+	start := time.Now()
 	answer, err := ingest.Send(context.Background(), message)
+	took := time.Since(start)
 	if unreachable, ok := asUnreachable(err); ok {
 		return fmt.Errorf("%w\nStart one with `postern run`, or point elsewhere with --ingest ADDRESS (POSTERN_INGEST)", unreachable)
 	}
 	if err != nil {
 		return err
 	}
-	return c.print(s, answer)
+	return c.print(s, answer, took)
 }
 
 func (c *sendCmd) open(s *session) (*client.Ingest, error) {
@@ -149,8 +151,8 @@ func parseHeader(line string) (name, value string, err error) {
 	return textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value), nil
 }
 
-// print shows what ingest said, or what the receiver said.
-func (c *sendCmd) print(s *session, a client.Answer) error {
+// print shows what ingest said after it took its time, or what the receiver said.
+func (c *sendCmd) print(s *session, a client.Answer, took time.Duration) error {
 	if c.JSON && !a.Waited {
 		return s.printJSON(a.Body)
 	}
@@ -172,7 +174,18 @@ func (c *sendCmd) print(s *session, a client.Answer) error {
 	}
 	_, err := fmt.Fprintf(s.out, "%s: %s for %s, %s\n", a.Accepted.ID, verb, term.Clean(a.Accepted.Endpoint), a.Accepted.State)
 	if err == nil && c.Wait > 0 {
-		fmt.Fprintf(s.err, "Not delivered by the first attempt within %s; see `postern events show %s`.\n", c.Wait, a.Accepted.ID)
+		fmt.Fprintf(s.err, "%s; see `postern events show %s`.\n", unanswered(a.Accepted, c.Wait, took), a.Accepted.ID)
 	}
 	return err
+}
+
+// unanswered is why there is no answer of the receiver to print, as far as ingest's own answer and the time it took tell.
+func unanswered(a client.Accepted, wait, took time.Duration) string {
+	switch {
+	case a.Duplicate:
+		return "No answer is waited for where nothing new is sent"
+	case took >= client.WholeSeconds(wait):
+		return fmt.Sprintf("No first attempt had ended within %s", client.WholeSeconds(wait))
+	}
+	return "The first attempt ended without an answer to print: it failed, or the answer is longer than 64 KiB, or Postern is stopping"
 }

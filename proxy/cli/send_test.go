@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"postern/proxy/client"
 )
 
 // ingest is what takes one postback for a test: it keeps the request and gives a fixed answer.
@@ -117,7 +120,7 @@ func TestSendPrintsTheAnswer(t *testing.T) {
 		code           int
 	}{
 		{"accepted, as JSON", accept, []string{"--json"}, "{\n  \"id\": \"evt_1\",\n  \"endpoint\": \"a\",\n  \"state\": \"pending\",\n  \"duplicate\": false\n}\n", "", 0},
-		{"not in time", accept, []string{"--wait", "1s"}, "evt_1: accepted for a, pending\n", "Not delivered by the first attempt within 1s; see `postern events show evt_1`.\n", 0},
+		{"failed at once", accept, []string{"--wait", "60s"}, "evt_1: accepted for a, pending\n", "The first attempt ended without an answer to print: it failed, or the answer is longer than 64 KiB, or Postern is stopping; see `postern events show evt_1`.\n", 0},
 		{"waited for", waited, []string{"--wait", "1s"}, "made\n", "evt_2: delivered, the receiver answered 201\n", 0},
 		{"waited for, as JSON", waited, []string{"--wait", "1s", "--json"}, "{\n  \"body\": \"made\\n\",\n  \"id\": \"evt_2\",\n  \"state\": \"delivered\",\n  \"status\": 201\n}\n", "", 0},
 		{"refused", problem, nil, "", "postern: The spool is full: try again in a minute (status 503)\n", 1},
@@ -128,6 +131,25 @@ func TestSendPrintsTheAnswer(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		})
+	}
+}
+
+// TestWhyThereIsNoAnswer: what took less than the wait was not kept from its end by the time.
+func TestWhyThereIsNoAnswer(t *testing.T) {
+	for _, c := range []struct {
+		a          client.Accepted
+		wait, took time.Duration
+		says       string
+	}{
+		{client.Accepted{}, 3 * time.Second, 40 * time.Millisecond, "The first attempt ended without an answer"},
+		{client.Accepted{}, 3 * time.Second, 3 * time.Second, "No first attempt had ended within 3s"},
+		{client.Accepted{}, 1500 * time.Millisecond, 1900 * time.Millisecond, "The first attempt ended without an answer"},
+		{client.Accepted{}, 1500 * time.Millisecond, 2001 * time.Millisecond, "No first attempt had ended within 2s"},
+		{client.Accepted{Duplicate: true}, 3 * time.Second, time.Millisecond, "nothing new is sent"},
+	} {
+		if got := unanswered(c.a, c.wait, c.took); !strings.Contains(got, c.says) {
+			t.Errorf("%+v: %q", c, got)
+		}
 	}
 }
 

@@ -112,12 +112,17 @@ func (i *Ingest) request(ctx context.Context, m Message) (*http.Request, error) 
 		return nil, err
 	}
 	if m.Wait > 0 {
-		r.Header.Add("Prefer", fmt.Sprintf("wait=%d", int(math.Ceil(m.Wait.Seconds()))))
+		r.Header.Add("Prefer", fmt.Sprintf("wait=%d", WholeSeconds(m.Wait)/time.Second))
 	}
 	if i.token != "" {
 		r.Header.Set("Postern-Token", i.token)
 	}
 	return r, nil
+}
+
+// WholeSeconds is what a wait is asked for as: RFC 7240 has whole seconds, and less than was typed would be too little.
+func WholeSeconds(wait time.Duration) time.Duration {
+	return time.Duration(math.Ceil(wait.Seconds())) * time.Second
 }
 
 // setNamed writes /to/NAME with the suffix exactly as it was given: an opaque URL is put on the request line as it is.
