@@ -133,6 +133,9 @@ func (s *session) analysis(all []client.Analysis) error {
 		return err
 	}
 	for _, a := range all {
+		if len(a.Findings) == 0 {
+			fmt.Fprintf(s.out, "\n%s: mostly %s\n  -> %s\n", term.Clean(a.Endpoint), s.out.Paint(term.Strong, term.Clean(dash(a.PrimaryError))), term.Clean(advice(a)))
+		}
 		for _, f := range a.Findings {
 			fmt.Fprintf(s.out, "\n%s: %s\n  %s\n  -> %s\n", term.Clean(a.Endpoint), s.out.Paint(term.Strong, term.Clean(f.Pattern)),
 				term.Clean(f.Message), term.Clean(f.Action))
