@@ -30,6 +30,10 @@ const (
 	settleLeast = 250 * time.Millisecond
 	settleMost  = time.Second
 	settlePoll  = 10 * time.Millisecond
+	// fullPoll is how often a request that waits for a stream looks by itself. net/http tells that one has ended by
+	// comparing figures, and does not while it is telling: a stream that begins and ends meanwhile leaves them as they were,
+	// and nobody hears of its end (Go 1.26).
+	fullPoll = 100 * time.Millisecond
 )
 
 // pool has an endpoint's HTTP/2 connections. net/http's own pool sends a request again by itself when its stream was
@@ -158,7 +162,7 @@ func (p *pool) pickLocked(host string) (found *h2conn, wait time.Duration, dead 
 		found.starting.Add(1)
 		return found, 0, dead
 	case wait == 0 && o.full(p.limit):
-		wait = time.Minute // until a stream ends; or the request's time
+		wait = fullPoll // until a stream ends; or the request's time
 	}
 	return nil, wait, dead
 }
