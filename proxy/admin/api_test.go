@@ -173,7 +173,7 @@ func TestStatusWithoutAnything(t *testing.T) {
 	r.spool.stats.OldestPending = time.Time{}
 	r.spool.stats.LastHour.Delivered = 0
 	r.want(r.do("GET", "/api/v1/status", ""), 200, `{"pending":1,"awaiting_retry":2,"in_flight":3,"dead_letter":4,`+
-		`"delivered_last_hour":0,"failed_last_hour":6,"oldest_pending":null,"avg_delivery_ms_last_hour":null,"spool_bytes":65536,`+
+		`"delivered_last_hour":0,"failed_last_hour":6,"oldest_pending":null,"avg_delivery_ms_last_hour":null,"spool_bytes":65536,"spool_max_bytes":16777216,`+
 		`"sync":{"enabled":true,"lag_seconds":1.5},"instance_id":"1b4e28ba-2fa1-11d2-883f-0016d3cca427","version":"1.2.3","ready":false,"reasons":["the spool is full"]}`)
 }
 

@@ -32,7 +32,7 @@ func someSpool() *fakeSpool {
 	answer := &spool.Answer{StatusCode: 302, Location: "https://elsewhere.example/?" + secretQuery, Body: []byte("\xff\xfe" + secretBody)}
 	return &fakeSpool{
 		stats: spool.Stats{
-			Pending: 1, Failed: 2, Leased: 3, DeadLetter: 4, FileBytes: 65536, OldestPending: at(20, 0),
+			Pending: 1, Failed: 2, Leased: 3, DeadLetter: 4, FileBytes: 65536, MaxBytes: 16777216, OldestPending: at(20, 0),
 			LastHour: spool.HourStats{Delivered: 4, Failed: 6, Duration: 90 * time.Millisecond},
 		},
 		views: []spool.View{

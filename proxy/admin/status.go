@@ -18,9 +18,11 @@ type statusJSON struct {
 	// AvgDelivery is of the attempts that delivered; null where the last hour has none.
 	AvgDelivery *float64 `json:"avg_delivery_ms_last_hour"`
 	SpoolBytes  int64    `json:"spool_bytes"`
-	Sync        any      `json:"sync"`
-	InstanceID  string   `json:"instance_id"`
-	Version     string   `json:"version"`
+	// SpoolMax is what the files may take: spool.max_bytes.
+	SpoolMax   int64  `json:"spool_max_bytes"`
+	Sync       any    `json:"sync"`
+	InstanceID string `json:"instance_id"`
+	Version    string `json:"version"`
 	// Reasons are those of /readyz: empty while Ready.
 	Ready   bool     `json:"ready"`
 	Reasons []string `json:"reasons"`
@@ -44,6 +46,7 @@ func (h *Handler) statusNow() statusJSON {
 		FailedLastHour:    stats.LastHour.Failed,
 		OldestPending:     stamp(stats.OldestPending),
 		SpoolBytes:        stats.FileBytes,
+		SpoolMax:          stats.MaxBytes,
 		Sync:              map[string]any{"enabled": false},
 		InstanceID:        h.parts.InstanceID,
 		Version:           h.parts.Version,

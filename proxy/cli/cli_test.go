@@ -82,7 +82,7 @@ func (f *fake) on(t *testing.T, line string) result {
 }
 
 const status = `{"pending":3,"awaiting_retry":2,"in_flight":1,"dead_letter":4,"delivered_last_hour":10,"failed_last_hour":5,
-"oldest_pending":"2026-03-04T11:55:00Z","avg_delivery_ms_last_hour":12.5,"spool_bytes":1048576,"sync":{"enabled":false},
+"oldest_pending":"2026-03-04T11:55:00Z","avg_delivery_ms_last_hour":12.5,"spool_bytes":1048576,"spool_max_bytes":16777216,"sync":{"enabled":false},
 "instance_id":"i-1","version":"9.9","ready":true,"reasons":[]}`
 
 const event = `{"id":"evt_1","endpoint":"partner-a","state":"failed","method":"POST","url":"https://partner.example/postback",
@@ -139,7 +139,8 @@ delivered, last hour         10
 failed attempts, last hour   5
 oldest pending               11:55:00 (5m ago)
 average delivery, last hour  12 ms
-spool                        1.0 MiB
+spool                        1.0 MiB of 16.0 MiB
+sync                         off
 instance                     i-1
 version                      9.9
 `,

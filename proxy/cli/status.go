@@ -46,7 +46,7 @@ type fact struct {
 
 func (s *session) statusFacts(st client.Status) []fact {
 	facts := append(readyFacts(st), pipelineFacts(st.Pipeline, s.now())...)
-	facts = append(facts, fact{name: "spool", value: term.Bytes(st.SpoolBytes)})
+	facts = append(facts, fact{name: "spool", value: spoolSize(st)}, readSync(st.Sync).fact(s.now()))
 	if st.InstanceID != "" {
 		facts = append(facts, fact{name: "instance", value: st.InstanceID})
 	}
@@ -54,6 +54,14 @@ func (s *session) statusFacts(st client.Status) []fact {
 		facts = append(facts, fact{name: "version", value: st.Version})
 	}
 	return facts
+}
+
+// spoolSize is what the spool's files take, and what they may; an older Postern does not tell the latter.
+func spoolSize(st client.Status) string {
+	if st.SpoolMaxBytes == 0 {
+		return term.Bytes(st.SpoolBytes)
+	}
+	return term.Bytes(st.SpoolBytes) + " of " + term.Bytes(st.SpoolMaxBytes)
 }
 
 // readyFacts say whether Postern takes what is handed to it; and if not, why, a line each.

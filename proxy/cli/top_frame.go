@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,7 +47,7 @@ func (g *glance) head(w *term.Writer) error {
 		{"failed", fmt.Sprint(g.status.AwaitingRetry), some(g.status.AwaitingRetry, term.Warn)},
 		{"dead", fmt.Sprint(g.status.DeadLetter), some(g.status.DeadLetter, term.Bad)},
 		{"oldest", g.oldest(), ""}, {"delivered/min", rate(g.activity.DeliveredPerMinute), ""}, {"failed/min", rate(g.activity.FailedPerMinute), ""},
-		{"spool", term.Bytes(g.status.SpoolBytes), ""}, g.sync(),
+		{"spool", spoolSize(g.status), ""}, readSync(g.status.Sync).brief(),
 	})
 	if g.problem != nil {
 		fold(&b, w, "NO ANSWER: "+firstLine(g.problem.Error()))
@@ -99,21 +98,6 @@ func (g *glance) oldest() string {
 		return "-"
 	}
 	return term.Age(g.now().Sub(*g.status.OldestPending))
-}
-
-func (g *glance) sync() part {
-	var s struct {
-		Enabled    bool    `json:"enabled"`
-		Connected  bool    `json:"connected"`
-		LagSeconds float64 `json:"lag_seconds"`
-	}
-	switch err := json.Unmarshal(g.status.Sync, &s); {
-	case err != nil || !s.Enabled:
-		return part{"sync", "off", ""}
-	case !s.Connected:
-		return part{"sync", "FAILING", term.Warn}
-	}
-	return part{"sync", term.Age(seconds(s.LagSeconds)) + " behind", ""}
 }
 
 func rate(n float64) string {

@@ -94,7 +94,7 @@ func TestTopFits(t *testing.T) {
 func TestTopTellsOfTrouble(t *testing.T) {
 	g := troubled()
 	g.status.Reasons = []string{"the spool is full", "postern is stopping"}
-	g.status.Ready, g.status.Sync, g.problem = false, json.RawMessage(`{"enabled":true,"connected":false}`), errors.New("cannot reach it\nand a hint")
+	g.status.Ready, g.status.Sync, g.problem = false, json.RawMessage(`{"enabled":true,"connected":false,"error":"Postgres cannot be reached"}`), errors.New("cannot reach it\nand a hint")
 	g.endpoints = nil
 	text := picture(t, g, &term.Writer{TTY: true, Color: true, Width: 80})
 	for _, want := range []string{"NOT READY", "the spool is full", "postern is stopping", "FAILING", "NO ANSWER: cannot reach it", "No endpoints", "\x1b[31m"} {

@@ -10,11 +10,12 @@ import (
 // Status is GET status.
 type Status struct {
 	Pipeline
-	Sync       json.RawMessage `json:"sync"`
-	InstanceID string          `json:"instance_id"`
-	Version    string          `json:"version"`
-	Ready      bool            `json:"ready"`
-	Reasons    []string        `json:"reasons"` // why not, each a sentence
+	SpoolMaxBytes int64           `json:"spool_max_bytes"` // zero where an older Postern answers
+	Sync          json.RawMessage `json:"sync"`
+	InstanceID    string          `json:"instance_id"`
+	Version       string          `json:"version"`
+	Ready         bool            `json:"ready"`
+	Reasons       []string        `json:"reasons"` // why not, each a sentence
 }
 
 // Pipeline is what GET status counts. The fleet's view pipeline_status counts the same, and pgstore.Pipeline converts to it.

@@ -44,7 +44,7 @@ function glance(st, activity) {
     figure('per_minute', 'Delivered / min', activity ? rate(activity.delivered_per_minute) : '–', `${count(st.delivered_last_hour)} in an hour`),
     figure('oldest', 'Oldest waiting', st.oldest_pending ? duration(since(st.oldest_pending)) : '–', st.oldest_pending ? 'since accepted' : 'nothing waits', st.oldest_pending && since(st.oldest_pending) > 30 * 60_000 ? 'warn' : ''),
     figure('average', 'Avg. delivery', ms(st.avg_delivery_ms_last_hour), 'last hour'),
-    figure('spool', 'Spool', bytes(st.spool_bytes), 'on disk'),
+    figure('spool', 'Spool', bytes(st.spool_bytes), `of ${bytes(st.spool_max_bytes)}`),
     figure('sync', 'Sync', sync.value, sync.note, sync.kind))
 }
 
