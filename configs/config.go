@@ -41,6 +41,9 @@ type Config struct {
 	lookup        lookup
 }
 
+// BlankAdvice is what to say about a file without a single key.
+const BlankAdvice = "was it cut off? Write {} into it where the defaults are meant"
+
 // Log says how the program logs.
 type Log struct {
 	Level  slog.Level

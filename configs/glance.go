@@ -11,6 +11,10 @@ import (
 // YAML it reads the blocks that hold them. Problems are those that leave the address in doubt, and of the token file.
 func (c *Config) glance(r *reader, data []byte, f face) (known bool) {
 	root := r.parseDocument(data)
+	if r.file != "" && r.resolve(root) == nil && len(r.problems) == 0 {
+		r.addAt(place{source: r.file}, "", "the file has no key at all: %s", BlankAdvice)
+		return false
+	}
 	if text := blocks(string(data), f.lines); root == nil && text != "" {
 		root = r.parseDocument([]byte(text))
 	}

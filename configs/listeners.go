@@ -12,8 +12,8 @@ import (
 // that the next start would meet, or by a secret that only Postern may read. Token files are named and not read.
 //
 // err means that the address cannot be told: the file cannot be read, or is wrong where the address stands or may be
-// meant to stand. Another Postern may be at the default address then. A file that says nothing of an address means the
-// default. aside is what is wrong beside an address that is known, such as one that o gives.
+// meant to stand, or has no key at all, as one that was cut off. Another Postern may be at the default address then. A file
+// that says nothing of an address, such as {}, means the default. aside is what is wrong beside an address that is known, such as one that o gives.
 func IngestListener(o Options) (l Listener, aside, err error) {
 	return o.find(ingestFace)
 }

@@ -22,7 +22,10 @@ func TestListeners(t *testing.T) {
 	}{
 		{name: "all four", text: ours, want: theirs},
 		{name: "none", text: "concurrency: 7\n", want: standard},
-		{name: "empty", want: standard},
+		{name: "nothing set on purpose", text: "{}\n", want: standard},
+		{name: "empty", want: standard, ingestSays: "postern.yaml: the file has no key at all: was it cut off? Write {} into it", adminSays: "no key at all"},
+		{name: "comments alone", text: "# listen: 127.0.0.1:9089\n", want: standard, ingestSays: "no key at all", adminSays: "no key at all"},
+		{name: "empty, and flags", o: Options{Listen: ":1", AdminListen: "unix:b"}, want: places{":1", "", "unix:b", ""}, aside: "no key at all"},
 		{name: "flow style", text: "{listen: 127.0.0.1:9089, token_file: in.token, admin: {listen: unix:/run/a.sock, token_file: /etc/admin.token}}", want: theirs},
 		{name: "mistakes elsewhere", text: ours + "spool: { dri: x }\ntimout: 3\nendpoints: [{ name: a, url: nonsense }]\n", want: theirs},
 		{name: "mistakes elsewhere, at the default", text: "spool: { dri: x }\ntimout: 3s\nendpoints: [{ name: a, url: nonsense }]\n", want: standard},
@@ -50,7 +53,7 @@ func TestListeners(t *testing.T) {
 		{name: "another word for it", text: "api: { listen: 127.0.0.1:1 }\ningress: 127.0.0.1:2\n", want: standard, ingestSays: "ingress: unknown key", adminSays: "api: unknown key"},
 		{name: "indented too far", text: "log:\n  level: info\n  admin: { listen: 127.0.0.1:1 }\n  listen: 127.0.0.1:2\n", want: standard, ingestSays: "log.listen: unknown key", adminSays: "log.admin: unknown key"},
 		{name: "keys twice", text: "listen: 127.0.0.1:1\nlisten: 127.0.0.1:2\nadmin: { listen: unix:a }\nadmin: { listen: unix:b }\n", want: places{"127.0.0.1:1", "", "unix:a", ""}, ingestSays: "postern.yaml:2:1: listen: the key is there twice", adminSays: "postern.yaml:4:1: admin: the key is there twice"},
-		{name: "flags that are no addresses", o: Options{Listen: "nowhere", AdminListen: "8090"}, ingestSays: "--listen: listen: ", adminSays: "--admin-listen: admin.listen: "},
+		{name: "flags that are no addresses", text: "{}", o: Options{Listen: "nowhere", AdminListen: "8090"}, ingestSays: "--listen: listen: ", adminSays: "--admin-listen: admin.listen: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -13,9 +13,12 @@ import (
 
 // Warnings are what is valid in a configuration and will not do what it seems to: named endpoints whose address is never
 // allowed, so that each of their events would become a dead letter at its first attempt; TLS settings where there is no TLS;
-// a sync.dsn that no Postgres can be reached by; sockets that everybody on the machine may write to.
+// a sync.dsn that no Postgres can be reached by; sockets that everybody on the machine may write to; a file that says nothing at all.
 func Warnings(cfg *configs.Config) []string {
 	var all []string
+	if cfg.Blank && cfg.File != "" {
+		all = append(all, fmt.Sprintf("%s has no key at all, and everything is as the defaults have it: %s", cfg.File, configs.BlankAdvice))
+	}
 	nets, hosts := egress.ParseAllow(cfg.Targets.Allow)
 	reach := egress.Policy{AllowPrivate: cfg.Targets.AllowPrivate, AllowNets: nets, AllowHosts: hosts, OwnOrigin: true}
 	for i := range cfg.Endpoints {

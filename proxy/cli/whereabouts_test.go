@@ -59,6 +59,7 @@ func TestAConfigurationThatLeavesOpenWhereTo(t *testing.T) {
 		"not YAML":             {file("broken.yaml", "a: [\n"), "broken.yaml:1:"},
 		"not there":            {filepath.Join(dir, "absent.yaml"), "absent.yaml: "},
 		"a folder, no file":    {dir, dir + ": "},
+		"cut off":              {file("cut.yaml", ""), "was it cut off?"},
 		"an address of no use": {file("bad.yaml", "admin: { listen: 8090 }\nlisten: 8089\n"), "bad.yaml:"},
 	} {
 		t.Run(name, func(t *testing.T) {
