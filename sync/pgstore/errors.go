@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -68,6 +69,10 @@ const noSchema = "the schema {schema} does not exist, or is not one of Postern's
 // anew is the way back where something was dropped by hand: each down step drops what is left, each up step makes it.
 var anew = fmt.Sprintf("if a table, view or function was dropped by hand, postern sync migrate --down %d, which drops the others and what is in them, and then again without --down, makes it anew", len(migrations))
 
+// noneYet is for a schema in which nothing of Postern's can be seen at all: it is new, or mistyped.
+const noneYet = "the schema {schema} does not exist, or is not one of Postern's, or this role may not use it: check its name (sync.schema, --schema); if it is right, no Postern has reported here yet:" +
+	" the first one that runs with this sync.dsn makes it, and so does postern sync migrate"
+
 // taken is for a schema in which the first migration meets what it would make.
 const taken = "the schema {schema} has something of this name already, and no table schema_migrations that says it is Postern's: give Postern a schema of its own (sync.schema, --schema);" +
 	" if all that is in this one is Postern's, so that only schema_migrations was dropped by hand, and may go, DROP SCHEMA {schema} CASCADE and then postern sync migrate make it anew"
@@ -87,6 +92,24 @@ var next = map[string]string{
 	"2BP01": "a view or the like that Postern did not make goes by it: drop that first (the same DROP in psql names it)",
 	"53100": "the disk of Postgres is full: make room there",
 	"25006": "this Postgres takes no writes: sync.dsn must name the primary",
+}
+
+// missing tells that a statement met no relation or function of a name.
+func missing(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (pg.Code == "42P01" || pg.Code == "42883")
+}
+
+// wrapMissing is wrap for what is not there: where schema_migrations is not there either, which relation it was says nothing.
+func (s *Store) wrapMissing(ctx context.Context, c call, err error) error {
+	var there bool
+	look := s.link.tx(ctx, c.begin, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, `SELECT to_regclass('schema_migrations') IS NOT NULL`).Scan(&there)
+	})
+	if look != nil || there {
+		return s.wrap(c.what, err)
+	}
+	return &storeError{c.what + ": " + strings.ReplaceAll(noneYet, "{schema}", strconv.Quote(s.cfg.Schema)), err}
 }
 
 // wrap adds the operation and, where there is one, the next step. Of Postgres's own text only message and code are

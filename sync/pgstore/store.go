@@ -79,8 +79,12 @@ func (s *Store) usual(what string) call { return call{what, s.begin, 2 * s.cfg.T
 func (s *Store) tx(ctx context.Context, c call, fn func(ctx context.Context, tx pgx.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	if err := s.link.tx(ctx, c.begin, func(tx pgx.Tx) error { return fn(ctx, tx) }); err != nil {
-		return s.wrap(c.what, err)
+	err := s.link.tx(ctx, c.begin, func(tx pgx.Tx) error { return fn(ctx, tx) })
+	switch {
+	case err == nil:
+		return nil
+	case missing(err):
+		return s.wrapMissing(ctx, c, err)
 	}
-	return nil
+	return s.wrap(c.what, err)
 }

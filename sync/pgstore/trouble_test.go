@@ -132,6 +132,7 @@ func TestTheOperatorIsToldTheNextStep(t *testing.T) {
 		{"no TLS there", changed(func(u *url.URL) { u.RawQuery = "sslmode=require" }), "", "cannot be reached", pgstore.KindAway},
 		{"a dropped table", db.DSN, `DROP TABLE endpoint_hours`, "check its name (sync.schema, --schema); if it is right, run postern sync migrate", pgstore.KindSetup},
 		{"which comes back", db.DSN, ``, "postern sync migrate --down 3", pgstore.KindSetup},
+		{"nothing of ours", db.DSN, `DROP TABLE schema_migrations`, "no Postern has reported here yet: the first one that runs with this sync.dsn makes it", pgstore.KindSetup},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.prepare != "" {
