@@ -39,9 +39,11 @@ type app struct {
 	waiters   *waiters
 	syncer    *syncer.Syncer         // nil without a Postgres
 	syncDSN   atomic.Pointer[string] // the connection string in force
-	stopSync  func()
-	ingest    *ingest.Handler
-	admin     *admin.Handler
+	// keepBodies says that bodies stay in Postgres whatever becomes of their events. Only a restart changes it.
+	keepBodies bool
+	stopSync   func()
+	ingest     *ingest.Handler
+	admin      *admin.Handler
 
 	listeners [3]net.Listener // ingest, admin, probes
 	servers   []*server.Server

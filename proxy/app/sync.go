@@ -19,6 +19,7 @@ func (a *app) buildSync() {
 		return
 	}
 	a.syncDSN.Store(&a.cfg.Sync.DSN)
+	a.keepBodies = a.cfg.Sync.Payloads == "all"
 	a.syncer = syncer.New(syncer.Config{Interval: a.cfg.Sync.Interval}, syncer.Parts{
 		Outbox: a.spool, Events: a.spool, Open: a.openStore, Endpoint: a.syncEndpoint, Payload: a.payload(), Snapshot: a.snapshot,
 		Busy: func() bool { return a.spool.Stats().Leased > 0 }, Logger: a.log,
@@ -30,7 +31,7 @@ func (a *app) openStore(ctx context.Context) (syncer.Store, error) {
 	c := a.book.config().Sync
 	store, err := pgstore.Open(ctx, pgstore.Config{
 		DSN: *a.syncDSN.Load(), Schema: c.Schema, Instance: a.spool.InstanceID(), Version: a.options.Version, Labels: c.Labels,
-		Retention: c.Retention, Logger: a.log, KeepBodies: a.cfg.Sync.Payloads == "all",
+		Retention: c.Retention, Logger: a.log, KeepBodies: a.keepBodies,
 	})
 	if err != nil {
 		return nil, err

@@ -34,9 +34,12 @@ type line struct {
 	heldUntil               time.Time // see exhaustedPause
 	reserving               bool      // a reservation is on its way to the disk
 
-	queued   bool      // in Scheduler.ready
-	crowded  bool      // in share.crowded
-	wake     time.Time // in Scheduler.timers, where index >= 0
+	queued   bool                         // in Scheduler.ready
+	crowded  bool                         // waits for a slot
+	place    place                        // where in share.crowded
+	listed   [standings][further + 1]bool // has an entry there, which counts if it is its place
+	called   bool                         // by uncrowd, and not served since
+	wake     time.Time                    // in Scheduler.timers, where index >= 0
 	index    int
 	lastUsed time.Time
 }

@@ -15,8 +15,10 @@ func (s *Scheduler) ended(f *flight) {
 	l, lease, permit, o := f.line, f.lease, f.permit, &f.outcome
 	now := s.clock.now()
 	l.lastUsed = now
-	defer s.uncrowd()
-	defer s.enqueue(l)
+	defer func() {
+		s.uncrowd() // first: who waits for the slot comes before who had it
+		s.enqueue(l)
+	}()
 	if o.Cut {
 		if o.Exhausted {
 			l.heldUntil = now.Add(exhaustedPause)

@@ -18,15 +18,24 @@ func (s *Scheduler) pump(now time.Time) (pause time.Duration) {
 	if !s.cfg.Store.Writable() {
 		return unwritablePause
 	}
+	s.serveAll(now)
+	for s.inFlight == 0 && s.uncrowd() { // those that were called had nothing to send after all, and nobody will give a slot back
+		s.serveAll(now)
+	}
+	s.sweep(now)
+	return 0
+}
+
+// serveAll gives each line that is ready its turn, as long as there are slots.
+func (s *Scheduler) serveAll(now time.Time) {
 	for s.ready.len() > 0 && s.free() > 0 && s.unrecorded < s.cfg.Unrecorded {
 		l := s.ready.pop()
 		l.queued = false
+		s.share.comes(l)
 		if s.serve(l, now) {
 			s.enqueue(l)
 		}
 	}
-	s.sweep(now)
-	return 0
 }
 
 // serve gives one line its turn. It tells whether the line would have gone on; otherwise it has set the line's alarm,
@@ -86,7 +95,9 @@ const (
 
 // roomFor tells whether the line may take one more slot.
 func (l *line) roomFor(now time.Time) bool {
-	if l.s.share.room(l.standing(), l.rank(), l.s.cfg.Concurrency) <= 0 {
+	st, share := l.standing(), &l.s.share
+	// Those of its kind that were called have a claim to what is left; only a quick one need not wait for them.
+	if room := share.room(st, l.rank(), l.s.cfg.Concurrency); room <= 0 || st != quick && room <= share.called[st] {
 		return false
 	}
 	if l.inFlight == 0 {

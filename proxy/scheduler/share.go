@@ -34,6 +34,7 @@ const slowAttempt = 5 * time.Second
 type share struct {
 	held    [standings][further + 1]int
 	crowded [standings][further + 1]queue[*line] // who waits for one, in order
+	called  [standings]int                       // of those, whose turn is next
 }
 
 // rank tells an endpoint's first slot from those that it takes beside.
@@ -67,12 +68,35 @@ func (sh *share) room(st standing, r rank, all int) int {
 	return all - closed - kept - firsts - beside
 }
 
-// wait puts a line at the end of those of its standing and rank.
+// place is one of the queues for slots.
+type place struct {
+	standing standing
+	rank     rank
+}
+
+// wait puts a line at the end of those of its standing and rank. Where it waited as something else before, the entry there
+// stays and counts for nothing.
 func (sh *share) wait(l *line) {
-	if !l.crowded {
-		l.crowded = true
-		sh.crowded[l.standing()][l.rank()].push(l)
+	now := place{l.standing(), l.rank()}
+	l.crowded, l.place = true, now
+	if in := &l.listed[now.standing][now.rank]; !*in {
+		*in = true
+		sh.crowded[now.standing][now.rank].push(l)
 	}
+}
+
+// next takes the line that waits longest in a place.
+func (sh *share) next(at place) (*line, bool) {
+	q := &sh.crowded[at.standing][at.rank]
+	for q.len() > 0 {
+		l := q.pop()
+		l.listed[at.standing][at.rank] = false
+		if l.crowded && l.place == at {
+			l.crowded = false
+			return l, true
+		}
+	}
+	return nil, false
 }
 
 // rank is that of the slot which the line would take now.
@@ -96,18 +120,35 @@ func (l *line) standing() standing {
 	return stranger
 }
 
-// uncrowd makes ready as many of those who wait as there may be slots for, the longest waiting first; never all of them,
-// since there may be thousands, and a slot is given back thousands of times a second.
-func (s *Scheduler) uncrowd() {
+// comes notes that a line has its turn: it waits for none any more.
+func (sh *share) comes(l *line) {
+	l.crowded = false
+	if l.called {
+		l.called = false
+		sh.called[l.place.standing]--
+	}
+}
+
+// uncrowd makes ready as many of those who wait as there may be slots for, the longest waiting first and first slots before
+// further ones; never more, since whoever comes in vain goes to the end again, and there may be thousands, while a slot is
+// given back thousands of times a second. It tells whether there was one.
+func (s *Scheduler) uncrowd() (any bool) {
 	for st := range standing(standings) {
 		for r := range further + 1 {
-			waiting := &s.share.crowded[st][r]
-			n := min(s.share.room(st, r, s.cfg.Concurrency), s.free(), waiting.len())
+			n := min(s.share.room(st, r, s.cfg.Concurrency), s.free()) - s.share.called[st]
 			for range max(n, 0) {
-				l := waiting.pop()
-				l.crowded = false
+				l, ok := s.share.next(place{st, r})
+				if !ok {
+					break
+				}
+				if !l.called {
+					l.called = true
+					s.share.called[st]++
+				}
 				s.enqueue(l)
+				any = true
 			}
 		}
 	}
+	return any
 }

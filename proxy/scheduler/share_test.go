@@ -146,6 +146,50 @@ func TestABackloggedDozenLeavesFirstSlots(t *testing.T) {
 	}, adHocBut())
 }
 
+// Endpoints that are slow and deliver all the same, each with more events than there are slots, take turns: whoever gives a
+// slot back stands behind those that wait. And one that was slow once is tried again soon.
+func TestSlowOnesTakeTurns(t *testing.T) {
+	after := func(ctx context.Context, d time.Duration) Outcome {
+		time.Sleep(d)
+		o := ok(ctx, Attempt{})
+		o.Attempt.Duration = d
+		return o
+	}
+	var recovered atomic.Bool
+	inBubble(t, func(ctx context.Context, a Attempt) Outcome {
+		if recovered.Load() && strings.Contains(a.Lease.Event.Endpoint, "once") {
+			return after(ctx, time.Millisecond)
+		}
+		return after(ctx, 6*time.Second)
+	}, func(r *rig) {
+		r.store.add("once")
+		time.Sleep(10 * time.Second)
+		recovered.Store(true)
+		for i := range 100 {
+			for range 60 {
+				r.store.add(fmt.Sprintf("slow%d", i))
+			}
+		}
+		time.Sleep(time.Minute)
+		if !r.deliveredWithin("once", time.Minute) {
+			t.Error("one that was slow once waits for those that are")
+		}
+		time.Sleep(5 * time.Minute)
+		tried := map[string]int{}
+		for _, s := range r.sender.log() {
+			tried[s.endpoint]++
+		}
+		fewest, most := 1<<30, 0
+		for i := range 100 {
+			n := tried[fmt.Sprintf("slow%d", i)]
+			fewest, most = min(fewest, n), max(most, n)
+		}
+		if fewest == 0 || fewest*2 < most {
+			t.Errorf("%d attempts for one, %d for another", fewest, most)
+		}
+	})
+}
+
 func TestShare(t *testing.T) {
 	for _, tt := range []struct {
 		all                             int
