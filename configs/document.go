@@ -64,6 +64,9 @@ func (r *reader) addSyntax(err error) {
 			at.line, at.col = t.Position.Line, t.Position.Column
 		}
 	}
+	if strings.Contains(message, "'\t'") {
+		message += "; indent with blanks: tabs do not indent in YAML"
+	}
 	if strings.Contains(message, "reserved character") || strings.Contains(message, "mapping value is not allowed") {
 		message += "; put the value in quotes, or check the indentation"
 		if strings.Contains(message, "mapping value is not allowed") {

@@ -54,6 +54,7 @@ func TestMistakesInTheFile(t *testing.T) {
 		{"a blank after a quote", "log:\n  level: \"x\n", []string{"2:10: not valid YAML:…double-quoted"}},
 		{"two colons", "listen: a: SECRET\n", []string{"1:9: not valid YAML:…put the value in quotes"}},
 		{"a reserved character", "listen: @SECRET\n", []string{"1:9: not valid YAML:…put the value in quotes"}},
+		{"a tab", "spool:\n\tdir: SECRET\n", []string{"2:1: not valid YAML:…tabs do not indent"}},
 		{"a list", "- listen\n", []string{"1:1: a mapping with the keys listen,…"}},
 		{"a word", "listen\n", []string{"1:1: a mapping with the keys…"}},
 		{"a second document", "listen: 127.0.0.1:1\n---\nlisten: 127.0.0.1:2\n", []string{"3:1: …second YAML document"}},

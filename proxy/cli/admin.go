@@ -12,7 +12,7 @@ import (
 type adminFlags struct {
 	Admin     string `placeholder:"ADDR" fromenv:"POSTERN_ADMIN" group:"admin" help:"Admin API of the running Postern: http://HOST:PORT or unix:PATH. Unless given: the address in --config, else http://127.0.0.1:8090."`
 	TokenFile string `placeholder:"FILE" fromenv:"POSTERN_ADMIN_TOKEN_FILE" group:"admin" help:"File with the admin API's token, where it asks for one."`
-	Config    string `short:"c" placeholder:"FILE" fromenv:"POSTERN_CONFIG" group:"admin" help:"Take both from this configuration file; one that does not tell the address is refused."`
+	Config    string `short:"c" placeholder:"FILE" fromenv:"POSTERN_CONFIG" group:"admin" help:"Take address and token file from this configuration file, unless they are given; one that does not tell the address is refused."`
 }
 
 // jsonFlag switches from a table to JSON.

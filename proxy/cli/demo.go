@@ -9,7 +9,7 @@ import (
 
 type demoCmd struct {
 	JSON  bool `name:"json" help:"Print what it came to as one JSON object; what happens meanwhile goes to standard error."`
-	Quick bool `help:"The same in about five seconds, with fewer postbacks."`
+	Quick bool `help:"The same in a few seconds, with fewer postbacks."`
 }
 
 // Help is shown under the command's usage.

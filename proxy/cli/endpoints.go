@@ -95,7 +95,7 @@ func (c *endpointsShowCmd) Run(s *session) error {
 	defer admin.Close()
 	reply, err := admin.Endpoint(context.Background(), c.Name)
 	if err != nil {
-		return err
+		return meant(admin, c.Name, err)
 	}
 	if c.JSON {
 		return s.printJSON(reply.Raw)

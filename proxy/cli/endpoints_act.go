@@ -22,7 +22,7 @@ func (c *endpointArg) act(s *session, action, done string) error {
 	defer admin.Close()
 	reply, err := admin.ActOnEndpoint(context.Background(), c.Name, action)
 	if err != nil {
-		return err
+		return meant(admin, c.Name, err)
 	}
 	if c.JSON {
 		return s.printJSON(reply.Raw)

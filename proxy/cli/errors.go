@@ -74,7 +74,7 @@ func (s *session) explain(err error) string {
 	text := redact.Error(err)
 	if refused, ok := errors.AsType[*client.RefusedError](err); ok {
 		if refused.Type == typeNoEndpoint {
-			return fmt.Sprintf("there is no such endpoint (status %d)\n`postern endpoints` lists those that are configured or have events; the name of an ad hoc one is its origin, such as https://partner.example.", refused.Status)
+			return "there is no such endpoint\n`postern endpoints` lists those that are configured or have events; the name of an ad hoc one is its origin, such as https://partner.example."
 		}
 		asked := refused.Type == typeToken || refused.Type == "" && refused.Status == http.StatusUnauthorized
 		if asked {

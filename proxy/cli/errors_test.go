@@ -43,7 +43,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{&client.RefusedError{Status: 401, Title: "No token"}, "--token-file"},
 		{&client.RefusedError{Status: 401, Type: "urn:postern:problem:token", Title: "No token"}, "--token-file"},
-		{&client.RefusedError{Status: 404, Type: "urn:postern:problem:no-such-endpoint", Title: "No such endpoint", Detail: "GET /api/v1/endpoints"}, "there is no such endpoint (status 404)\n`postern endpoints` lists"},
+		{&client.RefusedError{Status: 404, Type: "urn:postern:problem:no-such-endpoint", Title: "No such endpoint", Detail: "GET /api/v1/endpoints"}, "there is no such endpoint\n`postern endpoints` lists"},
 		{&client.UnreachableError{Address: "unix:/x", Reason: "there is no such socket"}, "no Postern answers at unix:/x: there is no such socket\nStart one with `postern run`, or point elsewhere with --admin ADDRESS (POSTERN_ADMIN)."},
 		{fmt.Errorf("%w\nuse --ingest", &client.UnreachableError{Address: "a", Reason: "r"}), "no Postern answers at a: r\nuse --ingest"},
 	} {

@@ -100,7 +100,11 @@ func (s *session) attemptTable(attempts []client.Attempt) error {
 // revealed prints what lists hide.
 func (s *session) revealed(e client.Event) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\ntarget: %s\n", term.Clean(e.Target))
+	target := term.Clean(e.Target)
+	if target == "" {
+		target = "(the endpoint's url as it is configured, with nothing added)"
+	}
+	fmt.Fprintf(&b, "\ntarget: %s\n", target)
 	for _, h := range e.Headers {
 		fmt.Fprintf(&b, "%s: %s\n", term.Clean(h.Name), term.Clean(h.Value))
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,14 @@ func unknownEndpoint(ctx context.Context, admin *client.Admin, name string) erro
 		return fmt.Errorf("%s; did you mean %q?", text, term.Clean(near))
 	}
 	return errors.New(text + "; `postern endpoints` lists those that are configured or have events")
+}
+
+// meant adds to a refusal of an endpoint's name which one may have been meant.
+func meant(admin *client.Admin, name string, err error) error {
+	if refused, ok := errors.AsType[*client.RefusedError](err); !ok || refused.Type != typeNoEndpoint {
+		return err
+	}
+	return cmp.Or(unknownEndpoint(context.Background(), admin, name), err)
 }
 
 // noteUnknown says on standard error why a list is empty.

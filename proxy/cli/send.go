@@ -26,7 +26,7 @@ type sendCmd struct {
 	Wait           time.Duration `placeholder:"DURATION" help:"Wait this long (up to 60s) for the receiver's answer, and print it."`
 	Ingest         string        `placeholder:"ADDR" fromenv:"POSTERN_INGEST" group:"admin" help:"Ingest of the running Postern: http://HOST:PORT or unix:PATH. Unless given: the address in --config, else http://127.0.0.1:8089."`
 	TokenFile      string        `placeholder:"FILE" fromenv:"POSTERN_INGEST_TOKEN_FILE" group:"admin" help:"File with ingest's token, where it asks for one."`
-	Config         string        `short:"c" placeholder:"FILE" fromenv:"POSTERN_CONFIG" group:"admin" help:"Take both from this configuration file; one that does not tell the address is refused."`
+	Config         string        `short:"c" placeholder:"FILE" fromenv:"POSTERN_CONFIG" group:"admin" help:"Take address and token file from this configuration file, unless they are given; one that does not tell the address is refused."`
 }
 
 // Help is shown under the command's usage.

@@ -45,7 +45,7 @@ func (c *verifyCmd) Run(s *session) error {
 		return err
 	}
 	if request.unread > 0 {
-		s.hint("%s behind the body were not looked at: Content-Length, or the last chunk, ends it before them", term.Count(int64(request.unread), "byte"))
+		s.hint("not looked at: %s behind the body, which Content-Length, or the last chunk, ends before", term.Count(int64(request.unread), "byte"))
 	}
 	checks, err := inspect(verifier, request)
 	if err != nil {

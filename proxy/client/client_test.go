@@ -90,6 +90,8 @@ func TestRefusals(t *testing.T) {
 	}{
 		{"a problem", "application/problem+json", `{"title":"Not found","detail":"no such event"}`, 404, "Not found: no such event (status 404)"},
 		{"a problem with its type", "application/problem+json", `{"type":"urn:x:y","title":"T","detail":"d"}`, 403, "T: d (status 403)"},
+		{"a problem of ours", "application/problem+json", `{"type":"urn:postern:problem:no-such-event","title":"No such event","detail":"There is no trace of it."}`, 404, "No such event: There is no trace of it"},
+		{"a title said again", "application/problem+json", `{"type":"urn:postern:problem:x","title":"The event was delivered","detail":"The event was delivered and is gone."}`, 409, "The event was delivered and is gone"},
 		{"a problem without detail", "application/problem+json", `{"title":"Stopping"}`, 503, "Stopping (status 503)"},
 		{"a page of somebody else", "text/html", `<b>secret</b>`, 502, "Bad Gateway (status 502)"},
 		{"a redirect, not followed", "text/html", ``, 302, "Found (status 302)"},

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,17 +49,23 @@ type RefusedError struct {
 	Detail string
 }
 
-// Error joins what the answer says about itself.
+// Error joins what the answer says about itself. The status tells more only where Postern's own kinds do not.
 func (e *RefusedError) Error() string {
-	text := e.Title
-	if text == "" {
-		text = http.StatusText(e.Status)
-	}
-	if e.Detail != "" && e.Detail != e.Title {
+	text := cmp.Or(e.Title, http.StatusText(e.Status))
+	switch {
+	case strings.HasPrefix(e.Detail, e.Title) && e.Detail != "":
+		text = e.Detail // it says the title again, and more
+	case e.Detail != "":
 		text += ": " + e.Detail
+	}
+	if strings.HasPrefix(e.Type, typePrefix) {
+		return strings.TrimSuffix(text, ".")
 	}
 	return fmt.Sprintf("%s (status %d)", text, e.Status)
 }
+
+// typePrefix begins the types of Postern's own problems.
+const typePrefix = "urn:postern:problem:"
 
 // refusal reads a problem document; what is none keeps the status alone, since its text may be anybody's.
 func refusal(a answer) error {

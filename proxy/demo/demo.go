@@ -33,7 +33,7 @@ type Instance struct {
 // Options say where to show the demo and how to start a Postern.
 type Options struct {
 	Out *term.Writer
-	// Quick is the same in about five seconds, with fewer events.
+	// Quick is the same in a few seconds, with fewer events.
 	Quick bool
 	// Result takes the summary instead of Out, where it is not nil.
 	Result func(Summary) error

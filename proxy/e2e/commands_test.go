@@ -64,8 +64,8 @@ func TestCommandsOfARunningPostern(t *testing.T) {
 		p.typed(0, "events show "+id, "denied")
 		p.typed(0, "events delete "+id, "deleted")
 	}
-	p.typed(1, "events show nobody", "404")
-	p.typed(1, "endpoints show nobody", "404")
+	p.typed(1, "events show nobody", "No such event")
+	p.typed(1, "endpoints show nobody", "there is no endpoint")
 	p.typed(2, "events --state lost", "state")
 	p.typed(2, "dead-letters list --since yesterday", "since")
 	p.typed(2, "healthcheck --timeout 0s", "more than 0s")

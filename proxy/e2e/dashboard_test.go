@@ -269,6 +269,12 @@ func TestDashboardPolls(t *testing.T) {
 	tab.See(`document.querySelector('[data-figure=per_minute] small').innerText === '1 in an hour'`)
 	leave()
 	tab.SeeText("[data-state]", "live")
+	for _, place := range []string{"nonsense", "constructor", "%zz"} { // a mistyped address is told, and not shown as the overview
+		tab.Go("/#/" + place)
+		tab.SeeText("h1", "No such page")
+	}
+	tab.Go("/#/dead-letters/%zz")
+	tab.SeeText("h1", "Dead letters")
 	tab.Clean()
 }
 

@@ -1,7 +1,7 @@
 // What both pages share: which view is shown, drawing it anew, and the frame around it.
 import { h, patch } from './dom.js'
 import { onToken } from './api.js'
-import { askToken, mark } from './widgets.js'
+import { askToken, mark, notice, title } from './widgets.js'
 import { themeSwitch } from './theme.js'
 
 const CONNECTION = {
@@ -53,8 +53,8 @@ export function open(make) {
   function route() {
     const [path, search] = location.hash.replace(/^#\/?/, '').split('?')
     const [name, ...rest] = path.split('/')
-    const known = page.views[name] ? name : ''
-    const next = { path, arg: decodeURIComponent(rest.join('/')), params: Object.fromEntries(new URLSearchParams(search)) }
+    const known = Object.hasOwn(page.views, name)
+    const next = { path, arg: decoded(rest.join('/')), params: Object.fromEntries(new URLSearchParams(search)) }
     if (place && place.path === path && view.update) {
       place = { ...next, fresh: false }
       view.update(next.params)
@@ -62,8 +62,8 @@ export function open(make) {
     }
     view?.stop?.()
     place = { ...next, fresh: true, moved: place !== null }
-    view = page.views[known](ctx, next.arg, next.params)
-    patch(document.getElementById('nav'), page.nav.map(([to, text]) => h('a', { href: '#/' + to, 'aria-current': (page.parent[known] ?? known) === to ? 'page' : null }, text)))
+    view = known ? page.views[name](ctx, next.arg, next.params) : nowhere(path)
+    patch(document.getElementById('nav'), page.nav.map(([to, text]) => h('a', { href: '#/' + to, 'aria-current': known && (page.parent[name] ?? name) === to ? 'page' : null }, text)))
     scrollTo(0, 0)
     redraw()
   }
@@ -80,3 +80,18 @@ export function open(make) {
   route()
   page.live.start()
 }
+
+// decoded is a name as it was before the address took it; one that was typed by hand may be no valid encoding.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+// nowhere is shown for an address that leads to no page.
+const nowhere = (path) => ({
+  title: () => 'No such page',
+  render: () => [title('No such page'), notice('warn', `There is no page ${path} here. The menu above has those that there are.`)],
+})
