@@ -267,7 +267,7 @@ func (a *app) abandon() error {
 
 // errCutOff keeps a file that was emptied by a full disk, or is missing for a moment, from taking limits, signatures and
 // named endpoints out of force.
-var errCutOff = errors.New("the file is not there, or has no key at all, and what is in force has some: was it cut off? Write {} into it where the defaults are meant")
+var errCutOff = errors.New("the file is not there, or has no key at all, and what is in force has some: " + configs.BlankAdvice)
 
 // reload puts the configuration file in force again, whole or not at all.
 func (a *app) reload() {
