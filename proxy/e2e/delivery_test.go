@@ -212,19 +212,19 @@ func flood(t *testing.T, p *postern, n int, path string) {
 
 func TestManyHangingEndpointsLeaveRoom(t *testing.T) {
 	healthy := newReceiver(t, nil)
-	p := startPostern(t, "targets: { allow_private: true }\nconcurrency: 64\ndefaults: { timeout: 30s, concurrency: 32 }\n")
+	p := startPostern(t, "targets: { allow_private: true }\nconcurrency: 64\ndefaults: { timeout: 10m, concurrency: 32 }\n")
 	for i := range 12 {
 		hanging := newReceiver(t, script(reply{Hang: true}))
 		flood(t, p, 40, "/"+hanging.url("/"))
 		if i == 0 {
-			hanging.wait(16, 20*time.Second) // it is given more and more slots: there is time for that
+			hanging.wait(16, patience) // it is given more and more slots: there is time for that
 		}
-		hanging.wait(1, 20*time.Second)
+		hanging.wait(1, patience)
 	}
 	for range 20 {
 		p.accept("POST", "/"+healthy.url("/"), "x")
 	}
-	healthy.wait(20, 20*time.Second) // before one of the others' attempts has ended
+	healthy.wait(20, patience) // before one of the others' attempts has ended
 }
 
 func TestSocketsStayWithinConcurrency(t *testing.T) {

@@ -119,6 +119,32 @@ endpoints:
 	})
 }
 
+// What is on its way is given the grace, and no more than that.
+func TestStopEndsWithTheGrace(t *testing.T) {
+	t.Parallel()
+	const grace = time.Second
+	r := newReceiver(t, script(reply{Hang: true}))
+	p := startPostern(t, fmt.Sprintf("shutdown_grace: %v\ntargets: { allow_private: true }\ndefaults: { timeout: 10m }\n", grace))
+	id := p.accept("POST", "/"+r.url("/"), "x")
+	tries := 0
+	intime.Hold(t, grace+3*time.Second, "a stop with an attempt that hangs", func() time.Duration {
+		tries++
+		r.wait(tries, patience)
+		start := time.Now()
+		if code := p.stop(patience); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		took := time.Since(start)
+		if took < grace {
+			t.Errorf("it ended after %v", took)
+		}
+		p.start() // the attempt is made again
+		return took
+	})
+	r.wait(tries+1, patience)
+	p.waitState(id, "in_flight", patience)
+}
+
 // While it stops, ingest refuses with a reason, readiness is off, and status can still be asked.
 func TestRefusalsWhileStopping(t *testing.T) {
 	t.Parallel()

@@ -141,7 +141,8 @@ func TestTheFleetCountsWhatTheInstanceDoes(t *testing.T) {
 		return status(500)
 	})
 	defer close(answer)
-	p := startPostern(t, synced(db, ""))
+	// The attempts stay under way for as long as Postgres takes.
+	p := startPostern(t, strings.Replace(synced(db, ""), "timeout: 30s", "timeout: 10m", 1))
 	for range 6 {
 		p.accept("POST", "/"+r.url("/"), "x")
 	}
@@ -184,27 +185,24 @@ func TestPostgresComesAndGoes(t *testing.T) {
 	}
 	deliver()
 	must(t, server.Up())
-	p.eventually(patience, "the rows to arrive", func() bool {
-		var s struct{ Sync struct{ Connected bool } }
-		p.api("GET", "status", "", &s)
-		return s.Sync.Connected && arrived()
-	})
-	must(t, server.Freeze())
-	deliver()
-	stopped := false
+	// Each try freezes a server that Postern has a connection to, with rows on their way.
 	intime.Hold(t, 10*time.Second, "a stop in a black hole", func() time.Duration {
-		if stopped {
-			p.start()
-		}
-		stopped = true
+		p.eventually(patience, "the rows to arrive", func() bool {
+			var s struct{ Sync struct{ Connected bool } }
+			p.api("GET", "status", "", &s)
+			return s.Sync.Connected && arrived()
+		})
+		must(t, server.Freeze())
+		deliver()
 		start := time.Now()
 		if code := p.stop(patience); code != 0 {
 			t.Errorf("exit code %d", code)
 		}
-		return time.Since(start)
+		took := time.Since(start)
+		must(t, server.Thaw())
+		p.start()
+		return took
 	})
-	must(t, server.Thaw())
-	p.start()
 	p.eventually(patience, "all rows to arrive", arrived)
 }
 

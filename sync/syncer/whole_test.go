@@ -222,10 +222,6 @@ func TestOutages(t *testing.T) {
 	db := pgtest.On(t, server.DSN())
 	w := newWhole(t, db)
 	w.limit = 10 * time.Minute // whoever waited for Postgres would wait for this long
-	if err := server.Down(); err != nil {
-		t.Fatal(err)
-	}
-	w.run() // absent at the start
 	n := 0
 	busy := func(what string, trouble, mend func() error) {
 		t.Helper()
@@ -253,13 +249,14 @@ func TestOutages(t *testing.T) {
 			return took
 		})
 	}
-	none, absent := func() error { return nil }, true
+	none := func() error { return nil }
 	busy("absent at the start", func() error {
-		if absent {
-			absent = false
-			return nil
+		if w.Syncer != nil {
+			w.stop()
 		}
-		return server.Down()
+		err := server.Down()
+		w.run() // one that was never connected
+		return err
 	}, server.Up)
 	busy("terminated", func() error {
 		db.Exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'postern'`)
@@ -291,30 +288,29 @@ func TestOutages(t *testing.T) {
 func TestStopInABlackHole(t *testing.T) {
 	server := pgtest.Start(t)
 	w := newWhole(t, pgtest.On(t, server.DSN()))
-	w.run()
 	w.attempt("a", 200)
-	w.drained()
-	if err := server.Freeze(); err != nil {
-		t.Fatal(err)
-	}
-	w.attempt("b", 200)
-	stopped := false
+	events := 1
+	// Each try freezes a server that the syncer has a connection to.
 	intime.Hold(t, 6*time.Second, "the stop", func() time.Duration {
-		if stopped {
-			w.run()
+		w.run()
+		w.drained()
+		if err := server.Freeze(); err != nil {
+			t.Fatal(err)
 		}
-		stopped = true
-		return w.stop()
+		w.attempt(fmt.Sprint("b", events), 200)
+		events++
+		took := w.stop()
+		if n := w.spool.Stats().OutboxRows; n != 2 {
+			t.Errorf("%d rows wait", n)
+		}
+		if err := server.Thaw(); err != nil {
+			t.Fatal(err)
+		}
+		return took
 	})
-	if n := w.spool.Stats().OutboxRows; n != 2 {
-		t.Errorf("%d rows wait", n)
-	}
-	if err := server.Thaw(); err != nil {
-		t.Fatal(err)
-	}
 	w.run()
 	w.drained()
-	w.same("events", `SELECT count(*) FROM webhook_queue`, "[[2]]")
+	w.same("events", `SELECT count(*) FROM webhook_queue`, fmt.Sprintf("[[%d]]", events))
 }
 
 // TestABacklogThatWasTooLong: the rows that told the end of the first events are dropped, and their end is known all the
