@@ -60,6 +60,8 @@ type EndpointCounts struct {
 	Failed     int64 // tried, waiting, leased ones included
 	DeadLetter int64
 	Bytes      int64 // of events not yet finished and of dead letters
+	// Full tells that an event as big as those that are there on average would be beyond the endpoint's share of the spool.
+	Full bool
 }
 
 // Stats is a snapshot of the whole spool, cheap enough for every scrape.

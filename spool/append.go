@@ -140,6 +140,7 @@ func (t *txn) admit(op *appendOp) error {
 		used = row.bytes
 	}
 	if limit := t.s.cfg.endpointLimit(); used+size > limit {
+		t.s.tellShareFull(op.ev.Endpoint, used, limit)
 		return fmt.Errorf("%w: %d of %d bytes are used", ErrEndpointFull, used, limit)
 	}
 	return t.room.take(size + int64(len(op.outboxBody)))

@@ -115,7 +115,7 @@ func (s *Spool) considerCompaction(now time.Time) {
 	// Where max_bytes was lowered below the file, only a copy beside it brings the file back, whatever the two take together.
 	bound := s.cfg.MaxBytes
 	if file > bound {
-		least, bound = 0, file+s.cfg.MaxBytes
+		least, most, bound = 0, s.cfg.MaxBytes, file+s.cfg.MaxBytes
 	}
 	forced := c.forced.Load()
 	if !forced && (file < least || room > most) {

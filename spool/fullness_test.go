@@ -58,7 +58,7 @@ func TestFullIsSaidOnce(t *testing.T) {
 		}
 		r.drain(endpointA)
 	})
-	if cause := (&room{diskFullAt: time.Now()}).cause(); !strings.Contains(cause, "disk") {
+	if cause := (&room{byDisk: true}).cause(); !strings.Contains(cause, "disk") {
 		t.Errorf("a full disk is called %q", cause)
 	}
 }
@@ -77,5 +77,28 @@ func TestFullAfterARestart(t *testing.T) {
 	r.reopen()
 	if r.Stats().Full {
 		t.Errorf("full after everything was delivered: %+v", r.Stats())
+	}
+}
+
+// An endpoint whose share is used up is named, once in a while; the others are not.
+func TestShareIsFull(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	r := newRig(t, func(c *Config) {
+		c.MaxBytes, c.MaxEventBytes, c.MaxEndpointShare = 4*mib, mib/8, 0.25
+		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	r.append(event("other", "https://b.example", "x"))
+	r.fill(endpointA, 10_000)
+	if !r.Counts(endpointA).Full || r.Counts("https://b.example").Full || r.Stats().Full {
+		t.Errorf("%+v, %+v, %+v", r.Counts(endpointA), r.Counts("https://b.example"), r.Stats())
+	}
+	r.fill(endpointA, 10_000)
+	if n := strings.Count(log.String(), "used up its share"); n != 1 || !strings.Contains(log.String(), "endpoint="+endpointA) {
+		t.Errorf("said %d times: %s", n, log.String())
+	}
+	r.drain(endpointA)
+	if r.Counts(endpointA).Full {
+		t.Errorf("full after everything was delivered: %+v", r.Counts(endpointA))
 	}
 }

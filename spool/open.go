@@ -111,11 +111,11 @@ func (s *Spool) start() error {
 		free = 1 << 60 // not knowing is no reason to fail
 	}
 	free += uint64(info.Size())
-	s.room = newRoom(s.store, s.cfg, free)
-	s.room.promise = s.owed
 	if err := s.store.guard(s.store.measure); err != nil {
 		return err
 	}
+	s.room = newRoom(s.store, s.cfg, free, info.Size()-s.store.space.highWater)
+	s.room.promise = s.owed
 	if err := s.reserveRoom(info.Size()); err != nil {
 		return err
 	}

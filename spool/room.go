@@ -25,6 +25,9 @@ const (
 	fullRetry = time.Second
 )
 
+// errDiskFull tells a disk without room from a spool that has used up what it may.
+var errDiskFull = errors.New("the disk has no room")
+
 // space is how much of the file is used, as of the last transaction.
 type space struct {
 	highWater int64 // bytes up to the last page ever used
@@ -47,6 +50,7 @@ type room struct {
 	lent    int64 // of the file's bound, to the copy in the making
 
 	refused    int64     // the biggest size refused since all fitted; 0: none
+	byDisk     bool      // it was for want of room on the disk
 	refusals   int64     // how often something did not fit
 	diskFullAt time.Time // when the disk last refused; zero: it did not
 
@@ -56,11 +60,14 @@ type room struct {
 	stuckUntil           time.Time
 }
 
-func newRoom(st *store, cfg Config, free uint64) *room {
+// newRoom counts with the free bytes of the disk, those of the file included, and with what the file has beyond its last
+// used page.
+func newRoom(st *store, cfg Config, free uint64, tail int64) *room {
 	reserve := min(max(cfg.MaxBytes/256, minReserve), maxReserve, cfg.MaxBytes/smallShare)
-	// On a small disk a reserve made for a big spool would leave nothing for events.
+	// On a small disk a reserve made for a big spool would leave nothing for events. One that is there already stays: a disk
+	// that others have filled meanwhile is no small one.
 	onDisk := st.allocated + int64(min(free, 1<<60))
-	reserve = min(reserve, max(onDisk/8, minReserve/2))
+	reserve = min(reserve, max(onDisk/8, minReserve/2, tail))
 	return &room{st: st, maxBytes: cfg.MaxBytes - cfg.MaxBytes/compactShare, bound: cfg.MaxBytes, reserve: reserve,
 		promise: func() int64 { return 0 }}
 }
@@ -83,12 +90,18 @@ func cost(size int64) int64 {
 // take books room for an event of size bytes, and for what its results will take, or returns ErrFull.
 func (r *room) take(size int64) error {
 	if err := r.fits(cost(size) + owedPending); err != nil {
-		r.refused = max(r.refused, size)
-		r.refusals++
+		r.refuse(size, err)
 		return err
 	}
 	r.taken += cost(size) + owedPending
 	return nil
+}
+
+// refuse remembers what did not fit, and why.
+func (r *room) refuse(size int64, err error) {
+	r.refused = max(r.refused, size)
+	r.byDisk = errors.Is(err, errDiskFull)
+	r.refusals++
 }
 
 func (r *room) fits(n int64) error {
@@ -96,13 +109,49 @@ func (r *room) fits(n int64) error {
 		return fmt.Errorf("%w: %d of %d bytes are used", ErrFull, used, r.maxBytes)
 	}
 	if r.stuck(n) {
+		if !r.stuckUntil.IsZero() {
+			return fmt.Errorf("%w: %w", ErrFull, errDiskFull)
+		}
 		return fmt.Errorf("%w: what is free is in pieces too small", ErrFull)
+	}
+	if err := r.keepTail(); err != nil {
+		return err
 	}
 	return r.allocateFor(n)
 }
 
-// free is what events may still take of max_bytes.
+// keepTail makes sure that a good part of the reserve is in one piece behind the last used page, as far as the disk allows:
+// free pages lie in pieces, and to record the result of one big event others beside it are written anew.
+func (r *room) keepTail() error {
+	want := min(r.space.highWater+r.reserve, r.bound-r.lent)
+	if want <= r.st.allocated {
+		return nil
+	}
+	err := r.grow(want)
+	if err != nil && r.st.allocated-r.space.highWater < r.reserve/2 {
+		return err
+	}
+	return nil
+}
+
+// grow gives the file blocks, unless the disk said a moment ago that it has none.
+func (r *room) grow(size int64) error {
+	if !r.diskFullAt.IsZero() && time.Since(r.diskFullAt) < fullRetry {
+		return fmt.Errorf("%w: %w", ErrFull, errDiskFull)
+	}
+	if err := r.st.allocate(size); err != nil {
+		r.diskFullAt = time.Now()
+		return fmt.Errorf("%w: %w: %w", ErrFull, errDiskFull, err)
+	}
+	r.diskFullAt = time.Time{}
+	return nil
+}
+
+// free is what events may still take of max_bytes: nothing where what is free lies in pieces that were too small.
 func (r *room) free() int64 {
+	if r.stuckSize > 0 {
+		return 0
+	}
 	return max(0, r.maxBytes-r.st.space.used()-r.promise()-r.reserve)
 }
 
@@ -128,20 +177,11 @@ func (r *room) allocateFor(n int64) error {
 		return fmt.Errorf("%w: a copy of the file is in the making", ErrFull)
 	}
 	want := min(r.st.allocated+short, r.maxBytes)
-	if !r.diskFullAt.IsZero() && time.Since(r.diskFullAt) < fullRetry {
-		return fmt.Errorf("%w: the disk has no room", ErrFull)
-	}
 	step := min(max(r.st.allocated/8, 16*pageSize), maxGrowth)
-	err := r.st.allocate(max(want, min(want+step, r.maxBytes, r.bound-r.lent)))
-	if isNoSpace(err) {
-		err = r.st.allocate(want)
+	if r.diskFullAt.IsZero() && r.st.allocate(max(want, min(want+step, r.maxBytes, r.bound-r.lent))) == nil {
+		return nil
 	}
-	if err != nil {
-		r.diskFullAt = time.Now()
-		return fmt.Errorf("%w: the disk has no room: %w", ErrFull, err)
-	}
-	r.diskFullAt = time.Time{}
-	return nil
+	return r.grow(want)
 }
 
 // blocked notes that a commit failed for want of room although there seemed to be some. size is the biggest in it.

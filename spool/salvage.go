@@ -138,7 +138,9 @@ func (d *directory) putInPlace(name string) (kept string, err error) {
 	if err := os.Rename(d.join(name), d.file()); err != nil {
 		return "", err
 	}
-	return kept, errors.Join(disk.SyncDir(d.path), d.remove(damagedName, cleanName))
+	// Not a clean one, and nothing is known of what was noted; but the mark tells for ever that a spool was here.
+	err = errors.Join(disk.SyncDir(d.path), d.writeMark(cleanName, make([]byte, notedAt+8)))
+	return kept, errors.Join(err, d.remove(damagedName))
 }
 
 // salvager fills a new file.

@@ -10,8 +10,10 @@ import (
 	"postern/spool/internal/layout"
 )
 
-func (r *endpointRow) counts(name string) EndpointCounts {
-	return EndpointCounts{Endpoint: name, Pending: r.pending, Failed: r.failed, DeadLetter: r.dead, Bytes: r.bytes}
+func (s *Spool) counts(name string, r *endpointRow) EndpointCounts {
+	events := r.pending + r.failed + r.dead
+	return EndpointCounts{Endpoint: name, Pending: r.pending, Failed: r.failed, DeadLetter: r.dead, Bytes: r.bytes,
+		Full: events > 0 && r.bytes+r.bytes/events > s.cfg.endpointLimit()}
 }
 
 // Endpoints returns the counts of every endpoint that has events or had some in the last hour, sorted by name.
@@ -23,7 +25,7 @@ func (s *Spool) Endpoints() []EndpointCounts {
 	}
 	list := make([]EndpointCounts, len(s.sorted))
 	for i, name := range s.sorted {
-		list[i] = s.rows[name].counts(name)
+		list[i] = s.counts(name, s.rows[name])
 	}
 	return list
 }
@@ -31,7 +33,7 @@ func (s *Spool) Endpoints() []EndpointCounts {
 // Counts returns the counts of one endpoint; all are zero where it is unknown.
 func (s *Spool) Counts(endpoint string) EndpointCounts {
 	if row := s.endpointRow(endpoint); row != nil {
-		return row.counts(endpoint)
+		return s.counts(endpoint, row)
 	}
 	return EndpointCounts{Endpoint: endpoint}
 }

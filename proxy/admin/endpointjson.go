@@ -17,6 +17,8 @@ type EndpointView struct {
 	// P50, P95 and P99 are over the last 24 h, of attempts that got response headers or ended as timeout.
 	P50, P95, P99 time.Duration
 	Samples       int
+	// ShareFull tells that new events are refused, since those that are there have used up the endpoint's share of the spool.
+	ShareFull bool
 	// TLSError is why the TLS files as they are now are not in force; empty if they are.
 	TLSError string
 }
@@ -67,6 +69,7 @@ type endpointJSON struct {
 	P95         *float64    `json:"p95_ms"`
 	P99         *float64    `json:"p99_ms"`
 	Samples     int         `json:"sample_count"`
+	ShareFull   bool        `json:"share_full"`
 	TLSError    *string     `json:"tls_error"` // null unless the TLS files cannot be used
 }
 
@@ -120,8 +123,9 @@ func (v *EndpointView) json() endpointJSON {
 		Queue: queueJSON{
 			v.Queue.Pending, v.Queue.AwaitingRetry, v.Queue.InFlight, v.Queue.DeadLetter,
 		},
-		Samples:  v.Samples,
-		TLSError: orNull(v.TLSError),
+		Samples:   v.Samples,
+		ShareFull: v.ShareFull,
+		TLSError:  orNull(v.TLSError),
 	}
 	for _, limit := range v.Limiter.Limits {
 		out.Limiter.Limits = append(out.Limiter.Limits, limitJSON{limit.Limit, limit.Window.Seconds(), limit.Used})

@@ -155,6 +155,7 @@ func (e endpointSide) view(name string, r scheduler.EndpointView) admin.Endpoint
 		p, _ := e.a.book.Policy(name)
 		r.Gate = limiter.New(p.Limiter, time.Now()).Snapshot(time.Now())
 	}
+	counts := e.a.spool.Counts(name)
 	view := admin.EndpointView{
 		Name: name, Configured: isConfigured, URL: cmp.Or(policy.URL, name),
 		Breaker: admin.BreakerView{
@@ -162,7 +163,7 @@ func (e endpointSide) view(name string, r scheduler.EndpointView) admin.Endpoint
 			OpenedAt: r.Gate.OpenedAt, Cooldown: r.Gate.Cooldown,
 		},
 		Paused: r.Gate.Paused, PauseReason: r.Gate.PauseReason, PausedAt: r.Gate.PausedAt,
-		Limiter: limiterView(r.Gate, r.Crowded), Queue: e.queue(name, r),
+		Limiter: limiterView(r.Gate, r.Crowded), Queue: queueView(counts, r), ShareFull: counts.Full,
 		P50: r.Latency.P50, P95: r.Latency.P95, P99: r.Latency.P99, Samples: r.Latency.Count,
 	}
 	if isConfigured {
@@ -171,8 +172,7 @@ func (e endpointSide) view(name string, r scheduler.EndpointView) admin.Endpoint
 	return view
 }
 
-func (e endpointSide) queue(name string, r scheduler.EndpointView) admin.QueueView {
-	counts := e.a.spool.Counts(name)
+func queueView(counts spool.EndpointCounts, r scheduler.EndpointView) admin.QueueView {
 	return admin.QueueView{
 		Pending: max(0, counts.Pending-int64(r.InFlightPending)), AwaitingRetry: max(0, counts.Failed-int64(r.InFlight-r.InFlightPending)),
 		InFlight: int64(r.InFlight), DeadLetter: counts.DeadLetter,
