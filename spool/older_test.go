@@ -68,3 +68,28 @@ func TestNumberIsNotedMeanwhile(t *testing.T) {
 		}
 	})
 }
+
+// TestSalvageLeavesTheMark: also after a salvage a file that is gone is missed, and one that was salvaged is not called older.
+func TestSalvageLeavesTheMark(t *testing.T) {
+	t.Parallel()
+	var log lockedBuffer
+	r := newRig(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	r.append(event("a", endpointA, "x"))
+	r.close()
+	if _, err := Salvage(r.cfg.Dir); err != nil {
+		t.Fatal(err)
+	}
+	r.open()
+	r.close()
+	if text := log.String(); strings.Contains(text, "older than") || strings.Contains(text, "is gone") {
+		t.Errorf("after a salvage: %s", text)
+	}
+	if _, err := Salvage(r.cfg.Dir); err != nil {
+		t.Fatal(err)
+	}
+	r.must(os.Remove(r.dirOf().file()))
+	r.open()
+	if text := log.String(); !strings.Contains(text, "is gone") {
+		t.Errorf("without its file: %s", text)
+	}
+}

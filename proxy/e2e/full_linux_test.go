@@ -82,6 +82,40 @@ func TestKilledOnAFullDisk(t *testing.T) {
 	oncePerEvent(t, r, accepted)
 }
 
+// Started on a disk that others have filled, with free pages in the file: no more is taken than can be recorded when it is
+// delivered, and the log names the disk, not a bound that nobody has reached.
+func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	disk := newSmallDisk(t)
+	if disk == nil {
+		return
+	}
+	r := newReceiver(t, nil)
+	p := newPostern(t, calm)
+	p.data = filepath.Join(disk.path, "data")
+	p.start()
+	body := strings.Repeat("x", 60_000)
+	for range 20 {
+		p.accept("POST", "/"+r.url("/"), body)
+	}
+	p.settled(patience)
+	p.stop(patience)
+	disk.fill()
+	p.start()
+	accepted := 20
+	for range 40 {
+		if a := p.send("POST", "/"+r.url("/"), body, "Postern-Delay: 1s"); a.Status == 202 {
+			accepted++
+		}
+	}
+	r.wait(accepted, patience)
+	p.settled(patience)
+	log := p.log.String()
+	if strings.Contains(log, "cannot be written") || strings.Contains(log, "spool.max_bytes is used up") || !strings.Contains(log, "the disk under spool.dir has no room") {
+		t.Errorf("the log:\n%s", log)
+	}
+}
+
 func TestReadOnlyAtStart(t *testing.T) {
 	t.Parallel()
 	disk := newSmallDisk(t)
