@@ -46,7 +46,7 @@ func (c *lettersPurgeCmd) Run(s *session) error {
 		return err
 	}
 	if reply.Value.Matched == 0 {
-		if err := unknownEndpoint(context.Background(), admin, bulk.Endpoint); err != nil {
+		if err := mistyped(context.Background(), admin, bulk.Endpoint); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (s *session) askToPurge(admin *client.Admin, bulk client.Bulk) (client.Bulk
 	}
 	counted := reply.Value
 	if counted.Matched == 0 {
-		if err := unknownEndpoint(context.Background(), admin, bulk.Endpoint); err != nil {
+		if err := mistyped(context.Background(), admin, bulk.Endpoint); err != nil {
 			return bulk, err
 		}
 	}

@@ -40,7 +40,7 @@ func (c *lettersReplayCmd) Run(s *session) error {
 	}
 	result := reply.Value
 	if result.Matched == 0 {
-		if err := unknownEndpoint(ctx, admin, given(c.Endpoint)); err != nil {
+		if err := mistyped(ctx, admin, given(c.Endpoint)); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"postern/proxy/cli/term"
 	"postern/proxy/client"
@@ -32,6 +33,15 @@ func unknownEndpoint(ctx context.Context, admin *client.Admin, name string) erro
 		return fmt.Errorf("%s; did you mean %q?", text, term.Clean(near))
 	}
 	return errors.New(text + "; `postern endpoints` lists those that are configured or have events")
+}
+
+// mistyped is unknownEndpoint for a call that acts, and would have to fail. An ad hoc endpoint of which nothing is left is
+// forgotten after a while: to have nothing to do for it is no failure.
+func mistyped(ctx context.Context, admin *client.Admin, name string) error {
+	if strings.Contains(name, "://") {
+		return nil
+	}
+	return unknownEndpoint(ctx, admin, name)
 }
 
 // meant adds to a refusal of an endpoint's name which one may have been meant.

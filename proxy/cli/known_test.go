@@ -36,5 +36,11 @@ func TestAnEndpointThatThereIsNot(t *testing.T) {
 				t.Errorf("%s --endpoint %s: code %d\n%s%s", c.line, name, got.code, got.stdout, got.stderr)
 			}
 		}
+		if !c.acts {
+			continue
+		}
+		if got := f.on(t, c.line+" --endpoint https://gone.example"); got.code != 0 || got.stderr != "" || got.stdout == "" {
+			t.Errorf("%s for an origin that was forgotten: code %d\n%s%s", c.line, got.code, got.stdout, got.stderr)
+		}
 	}
 }
