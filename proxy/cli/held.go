@@ -18,11 +18,17 @@ func (s *session) note(e client.Endpoint) term.Cell {
 	if text == "" {
 		text = lacks(e, s.now())
 	}
-	if text == "" {
-		return term.Cell{}
+	switch {
+	case e.ShareFull:
+		return term.Cell{Text: strings.TrimSuffix(shareFull+"; "+text, "; "), Color: term.Bad}
+	case text != "":
+		return term.Cell{Text: text, Color: term.Warn}
 	}
-	return term.Cell{Text: text, Color: term.Warn}
+	return term.Cell{}
 }
+
+// shareFull is said of an endpoint whose waiting events and dead letters leave no room for more.
+const shareFull = "its share of the spool is full, new events get 503"
 
 // heldBack says what keeps due events of an endpoint from leaving, in the words of note; empty where nothing does.
 func heldBack(e client.Endpoint, now time.Time) string {

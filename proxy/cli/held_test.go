@@ -21,7 +21,15 @@ func TestNoteSaysWhatAnEndpointWaitsFor(t *testing.T) {
 			t.Errorf("%s has the note %q", reason, got)
 		}
 	}
+	e.ShareFull = true
+	if got := s.note(e).Text; got != shareFull {
+		t.Errorf("note %q", got)
+	}
 	e.Limiter.HeldBy, e.Paused, e.PauseReason = "slots", true, "moving"
+	if got := s.note(e).Text; got != shareFull+"; paused: moving" {
+		t.Errorf("note %q", got)
+	}
+	e.ShareFull = false
 	if got := s.note(e).Text; got != "paused: moving" {
 		t.Errorf("note %q", got)
 	}

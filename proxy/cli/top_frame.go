@@ -160,6 +160,8 @@ type trouble struct {
 func worst(e client.Endpoint, t client.Trend, now time.Time) trouble {
 	throttled := e.Limiter.ThrottledUntil
 	switch {
+	case e.ShareFull:
+		return trouble{105, shareFull, term.Bad}
 	case e.Breaker.State == "open":
 		return trouble{100, fmt.Sprintf("%d failures in a row, next try %s", e.Breaker.ConsecutiveFailures, nextTry(e.Breaker, now)), term.Bad}
 	case e.Paused:

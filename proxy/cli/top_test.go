@@ -36,6 +36,7 @@ func troubled() *glance {
 			{Name: "slowing", Breaker: client.Breaker{State: "closed"}, P95Ms: ms(900)},
 			{Name: "throttled", Breaker: client.Breaker{State: "closed"}, Limiter: client.Limiter{ThrottledUntil: at(90 * time.Second)}},
 			{Name: "https://half.example", Breaker: client.Breaker{State: "half_open"}},
+			{Name: "full", Breaker: client.Breaker{State: "open", ConsecutiveFailures: 12}, Queue: client.Queue{Pending: 9}, ShareFull: true},
 			{Name: "held", Breaker: client.Breaker{State: "closed"}, Paused: true, PauseReason: "410 Gone"},
 			{Name: "down", Breaker: client.Breaker{State: "open", ConsecutiveFailures: 12, OpenedAt: at(-time.Minute), CooldownSeconds: 300}, Queue: client.Queue{Pending: 5}},
 		},
@@ -59,7 +60,7 @@ func TestTopSortsByTrouble(t *testing.T) {
 	at := 0
 	for _, want := range []string{
 		"postern 1.2.3  1b4e28ba  ready", "waiting 17", "failed 2", "dead 10", "oldest 4m", "delivered/min 44", "failed/min 2.5", "spool 5.0 MiB", "sync 1s behind",
-		"down", "12 failures in a row, next try in 4m", "held", "410 Gone", "https://half.example", "one attempt at a time tries it", "throttled", "said 429, next in 1m",
+		"full", shareFull, "down", "12 failures in a row, next try in 4m", "held", "410 Gone", "https://half.example", "one attempt at a time tries it", "throttled", "said 429, next in 1m",
 		"slowing", "3.0 times slower than usual (p95 900 ms)", "shaky", "3 of 10 failures in a row", "letters", "4 dead letters", "busy", "fine",
 	} {
 		found := strings.Index(text[at:], want)

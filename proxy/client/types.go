@@ -149,6 +149,7 @@ type Endpoint struct {
 	P95Ms       *float64 `json:"p95_ms"`
 	P99Ms       *float64 `json:"p99_ms"`
 	SampleCount int64    `json:"sample_count"`
+	ShareFull   bool     `json:"share_full"` // new events are refused: its own fill its share of the spool
 	TLSError    string   `json:"tls_error"`
 }
 

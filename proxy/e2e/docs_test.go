@@ -99,6 +99,9 @@ func TestDocumentBlocks(t *testing.T) {
 			}
 		}
 	}
+	if out, err := d.command("postern events show evt_waits").CombinedOutput(); err == nil {
+		t.Errorf("the runbook's way to drop what waits left it: %s", out)
+	}
 	for language, least := range map[string]int{"sh": 10, "yaml": 8, "sql": 10, "python": 2} {
 		if tested[language] < least {
 			t.Errorf("only %d blocks of %s", tested[language], language)
@@ -133,6 +136,10 @@ func newDesk(t *testing.T) *desk {
 	d.tools()
 	// There is a dead letter to look at.
 	p.waitState(p.accept("POST", "/to/refusing", "{}"), "dead_letter", patience)
+	// There is an event that waits, to be dropped.
+	if out, err := d.command("postern send --to partner-a --delay 1h --event-id evt_waits").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	d.eventually("the fleet to know partner-a", `postern fleet percentiles --endpoint partner-a --dsn '`+dsn+`'`)
 	return d
 }

@@ -36,6 +36,7 @@ export function endpointView(ctx, which) {
           e.paused ? h('button.primary', { type: 'button', onclick: () => act(e, 'resume') }, 'Resume') : h('button', { type: 'button', onclick: () => act(e, 'pause') }, 'Pause'),
           h('button', { type: 'button', onclick: () => act(e, 'reset') }, 'Reset breaker'))),
         held ? notice(e.breaker.state === 'open' ? 'bad' : 'warn', held) : null,
+        e.share_full ? notice('bad', 'Its share of the spool is full: new events for it get 503 until events that wait leave, or dead letters are replayed or purged.') : null,
         latency?.trend.state === 'slowing' ? notice('warn', mark('warn', 'warn', 'This endpoint is ' + slowing(latency.trend) + '.')) : null,
         e.tls_error ? notice('warn', `Its TLS files as they are now are not in force: ${e.tls_error}`) : null,
         facts(

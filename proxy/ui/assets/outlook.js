@@ -58,6 +58,7 @@ function deadBecause(event, last) {
 // trouble ranks an endpoint; the worst has the highest number. Each reason is [rank, kind, sentence].
 export function troubles(endpoint, latency, now = Date.now()) {
   const out = [], { breaker, queue } = endpoint
+  if (endpoint.share_full) out.push([105, 'bad', `its share of the spool is full: new events get 503, ${plural(endpoint.queue_depth, 'event')} waiting, ${plural(queue.dead_letter, 'dead letter')}`])
   if (endpoint.paused) out.push([90, 'warn', `paused${endpoint.paused_at ? ' for ' + duration(since(endpoint.paused_at, now)) : ''}${endpoint.pause_reason ? `: ${endpoint.pause_reason}` : ''}, ${plural(endpoint.queue_depth, 'event')} waiting`])
   if (breaker.state === 'open') out.push([100, 'bad', `breaker open after ${plural(breaker.consecutive_failures, 'failure')} in a row, next try ${opensUntil(breaker) > now ? 'in ' + duration(opensUntil(breaker) - now) : 'now'}, ${plural(endpoint.queue_depth, 'event')} waiting`])
   if (breaker.state === 'half_open') out.push([80, 'warn', `breaker half open: one attempt at a time tries it, ${plural(endpoint.queue_depth, 'event')} waiting`])

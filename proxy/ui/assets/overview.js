@@ -131,7 +131,7 @@ export function stateCell(e) {
   const notes = []
   if (e.breaker.state === 'open') notes.push(opensUntil(e.breaker) > Date.now() ? `next try in ${duration(opensUntil(e.breaker) - Date.now())}` : 'next try now')
   else if (e.breaker.consecutive_failures) notes.push(`${e.breaker.consecutive_failures} of ${e.breaker.failure_threshold} failures`)
-  return [breakerMark(e.breaker.state), e.paused ? mark('warn', 'warn', 'paused') : null, notes.length ? h('small', {}, notes.join(', ')) : null]
+  return [breakerMark(e.breaker.state), e.share_full ? mark('bad', 'bad', 'share full') : null, e.paused ? mark('warn', 'warn', 'paused') : null, notes.length ? h('small', {}, notes.join(', ')) : null]
 }
 
 export function limiterCell(e) {
