@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"postern/proxy/e2e/browser"
 	"postern/sync/pgtest/intime"
 )
 
@@ -137,6 +138,13 @@ func TestEndpointShare(t *testing.T) {
 	if ready := p.probe("/readyz"); ready != 200 {
 		t.Errorf("/readyz %d: one endpoint's share is not the spool", ready)
 	}
+	const full = "its share of the spool is full"
+	for _, command := range []string{"endpoints", "endpoints show http://" + down, "top"} {
+		p.typed(0, command, full)
+	}
+	tab := browser.Open(t, p.admin)
+	tab.Go("/")
+	tab.SeeText(".attention li", down+" "+full)
 }
 
 // A backlog makes the file grow; once it is drained, the disk gets the room back, and what comes and goes afterwards
